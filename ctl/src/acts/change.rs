@@ -18,7 +18,7 @@ pub enum Part<'a> {
     Ids(&'a [&'a [u8]]),
 }
 
-/// What of a queue an act changes.
+/// The part of a queue that an act changes.
 pub enum Scope<'a> {
     /// The queue itself, or it adds a message.
     Queue(&'a dyn ChangeQueue),
@@ -79,7 +79,7 @@ pub trait Change {
         self.many().map(|many| &many.confirm)
     }
 
-    /// Whether it changes as many messages as there are, so that a person wants to know their number first.
+    /// Whether it changes all messages that there are, so that a person wants to know their number first.
     fn is_of_many(&self) -> bool {
         !matches!(self.scope(), Scope::Queue(_) | Scope::Ids(_))
     }
@@ -155,7 +155,7 @@ pub trait Change {
         None
     }
 
-    /// What it changes of a queue, if not messages, for a question: `the group g of the queue q`.
+    /// The part of a queue that it changes, if not messages, for a question: `the group g of the queue q`.
     fn object(&self, place: &str) -> String {
         place.to_owned()
     }

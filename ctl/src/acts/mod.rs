@@ -47,12 +47,12 @@ impl Act {
         self.change().many().is_some_and(|many| many.dry_run)
     }
 
-    /// Whether nobody is asked.
+    /// Whether to skip the question.
     pub fn is_agreed(&self) -> bool {
         self.change().confirm().is_some_and(|confirm| confirm.yes)
     }
 
-    /// Whether it changes as many messages as there are, so that a person wants to know their number first.
+    /// Whether it changes all messages that there are, so that a person wants to know their number first.
     pub fn is_of_many(&self) -> bool {
         self.change().is_of_many()
     }
@@ -68,7 +68,7 @@ impl Act {
     }
 }
 
-/// The payload that was given, or standard input.
+/// The payload from the command line, or from standard input.
 fn read_payload(payload: &mut Option<Raw>) -> Result<(), Failure> {
     let mut input = io::stdin();
     match payload {

@@ -53,7 +53,7 @@ fn selection(change: &dyn Change, number: Option<u64>, place: &str) -> String {
     }
 }
 
-/// How to keep a copy of dead messages, whose errors are lost by the change; empty if it is about others.
+/// Advice how to keep a copy of dead messages, whose errors are lost by the change; empty for other messages.
 fn advice_to_copy(scope: &Scope, queues: &[&QueueName], is_of_several: bool) -> String {
     let are_dead = match scope {
         Scope::States(states) => states == &[State::Dead],

@@ -1,9 +1,9 @@
-//! What an act has done.
+//! The outcome of an act.
 
 use crate::server::Outcome;
 use serde_json::Value as Json;
 
-/// What an act has done in one queue.
+/// The outcome of an act in one queue.
 #[derive(Default)]
 pub struct Report {
     /// Whether it did all that was asked, or nothing was to be changed.

@@ -21,7 +21,7 @@ impl Site<'_> {
         self.queue.as_bytes()
     }
 
-    /// `DQ.INFO`; `None` if the queue does not exist.
+    /// The reply of `DQ.INFO`; `None` if the queue does not exist.
     pub fn info(&self) -> Result<Option<QueueInfo>, Failure> {
         info::read(self.client, self.name())
     }

@@ -62,7 +62,7 @@ pub fn nothing(change: &dyn Change, site: &Site, mut report: Report) -> Report {
     report
 }
 
-/// Where the dead messages of a queue are that moves them away.
+/// Where a queue moves its dead messages.
 pub fn where_the_dead_are(queue: &QueueName, info: &QueueInfo) -> Option<String> {
     let target = target_in_words(info)?;
     let back = target_queue(info).map_or_else(String::new, |name| {

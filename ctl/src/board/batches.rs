@@ -6,17 +6,16 @@ use crate::text::QueueName;
 use dq_client::{blocking::Client, cmd, Error, Resend};
 use std::collections::BTreeSet;
 
-/// What `DQ.BATCHINFO` says; `None` if the batch has ended, or was never begun.
+/// The reply of `DQ.BATCHINFO`; `None` if the batch has ended, or was never begun.
 pub fn info(client: &Client, queue: &[u8], name: &[u8]) -> Result<Option<Fields>, Error> {
     let reply = client.call(cmd("DQ.BATCHINFO").arg(queue).arg(name), Resend::Harmless)?;
     Ok(Fields::read(reply).ok().flatten())
 }
 
-/// The name of a batch, and what [`info`] says of it.
+/// The name of a batch and its [`info`].
 type Batch = (Vec<u8>, Fields);
 
-/// The batches of the messages that a queue holds, with what [`info`] says of them. One without messages cannot be
-/// found.
+/// The batches to which messages of a queue belong, with their [`info`]. A batch without messages cannot be found.
 pub fn find(client: &Client, queue: &QueueName) -> Result<Vec<Batch>, Failure> {
     let (queue_info, queue) = (info::existing(client, queue)?, queue.as_bytes());
     let mut names = BTreeSet::new();

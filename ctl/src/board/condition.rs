@@ -53,8 +53,8 @@ impl Level {
 pub enum Untaken {
     /// There is no consumer, or there are too few.
     ByConsumers,
-    /// Nobody has to take dead letters: nothing was ever taken from the queue, and its first message died in another
-    /// one.
+    /// The queue is for dead letters, which need no consumer: nothing was ever taken from it, and its first message
+    /// died in another queue.
     Letters,
     /// The server refuses pops.
     Refused,
@@ -80,7 +80,8 @@ pub enum Condition {
     /// More messages have died in the last minutes, and are dead still or were moved to another queue.
     Dying,
     Paused,
-    /// New messages are refused, as somebody asked. That says more about what waits than what follows.
+    /// New messages are refused because somebody closed the queue. This explains waiting messages better than the
+    /// conditions below.
     Closed,
     /// The server refuses pops, so nothing is delivered, whatever consumers do.
     Refused,
@@ -149,8 +150,8 @@ impl Signs<'_> {
         self.info.oldest_inflight.unwrap_or_default() >= LONG && self.waited >= LONG
     }
 
-    /// Whether groups hold all ready messages back. Of a group that holds nothing back, those that wait for their turn
-    /// are blocked as well, but not the first one.
+    /// Whether groups hold back all ready messages. In a group that holds nothing back, all messages but the first one
+    /// are blocked as well.
     fn are_groups_held(&self) -> bool {
         self.info.blocked > 0 && self.info.blocked >= self.info.ready
     }

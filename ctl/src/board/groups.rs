@@ -135,8 +135,7 @@ impl Holding {
     }
 }
 
-/// The groups that hold due messages back, among the first `most`. `info` says whether there are any, so that nothing
-/// is read otherwise.
+/// The groups that hold due messages back, among the first `most`. Nothing is read if `info` shows that there are none.
 pub fn held_back(client: &Client, queue: &[u8], info: &QueueInfo, most: usize) -> Result<Holding, Failure> {
     let (mut holding, limit) = (Holding::default(), group_limit(info));
     if info.blocked == 0 {

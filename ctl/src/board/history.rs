@@ -12,7 +12,7 @@ pub const APART: i64 = 9_000;
 /// The samples of an hour, and those that rates need.
 pub const HOUR: usize = 360;
 pub const FEW: usize = 3;
-/// The time over which rates are measured, and the shortest that says something, in ms.
+/// The time over which rates are measured, and the shortest that gives a useful rate, in ms.
 const RATE_OVER: i64 = 8_000;
 const RATE_LEAST: i64 = 900;
 /// The points of a small chart.

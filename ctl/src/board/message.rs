@@ -31,7 +31,7 @@ const SPANS: [&str; 5] = ["lease", "ttl", "retain", "every", "offset"];
 /// The header in which `DEADFORWARD QUEUE` notes when a message died, in Unix ms.
 const DIED: &[u8] = b"dq-died";
 
-/// How many bytes of a payload that is no text are shown.
+/// How many bytes of a binary value are shown.
 const SHOWN_BYTES: usize = 32;
 
 /// Prints a list of messages; `asked` is the state that all of them have, if only that one was asked for. A terminal
@@ -191,8 +191,7 @@ fn reason(message: &Fields) -> String {
     format!("{word} ({meaning})")
 }
 
-/// A value as text. Bytes that are no text are shown as their number, in hexadecimal, and with what can be read of
-/// them.
+/// A value as text. Binary values are shown as their length, a hexadecimal prefix and its readable characters.
 pub fn as_text(value: &Value) -> Option<String> {
     match value {
         Value::BulkString(bytes) if std::str::from_utf8(bytes).is_err() => {

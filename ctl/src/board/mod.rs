@@ -53,14 +53,14 @@ const FIND: Duration = Duration::from_secs(10);
 const MISSING: u32 = 4;
 /// The most queues of a board.
 const QUEUES: usize = 100_000;
-/// How many queues that nobody sees are read in a refresh.
+/// How many off-screen queues a refresh reads.
 const SWEEP: usize = 250;
 /// How often the background refreshes, and samples all queues together.
 const EVERY: Duration = Duration::from_secs(1);
 const ALL_EVERY: Duration = Duration::from_secs(10);
 /// How long a reader waits for the first search.
 const WAIT: Duration = Duration::from_millis(1500);
-/// The most queues with a history of an hour. Of more, those have it that somebody has looked at last.
+/// The most queues with a history of an hour: those that somebody has looked at last.
 const RINGS: usize = 500;
 
 /// The rows by the names of their queues.
@@ -139,7 +139,7 @@ impl Board {
         Ok(())
     }
 
-    /// Reads these queues, and of the others some whose turn it is. Of a cluster, it is enough that one server answers.
+    /// Reads these queues, and some of the others that are due. One server of a cluster that answers is enough.
     pub fn refresh(&self, seen: &[Vec<u8>]) -> Result<(), Failure> {
         let is_due = self.lock().search.is_none_or(|at| Instant::now() >= at);
         // A connection that the server has closed meanwhile: the second attempt opens another one.

@@ -35,7 +35,7 @@ pub fn check(client: &Client) -> Result<(), Failure> {
     client.servers()?.iter().try_for_each(|server| check_on(client, server))
 }
 
-/// The same, though some servers of a cluster do not answer: one that does is enough.
+/// The same, but one server of a cluster that answers is enough.
 pub fn check_any(client: &Client) -> Result<(), Failure> {
     let (mut answers, mut silent) = (false, None);
     for server in client.servers().map_err(Failure::read)? {

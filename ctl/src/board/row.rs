@@ -12,7 +12,7 @@ use std::time::Instant;
 /// What the board knows of a queue.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub enum Status {
-    /// It was not read yet.
+    /// It has not been read yet.
     #[default]
     Unread,
     Known,
@@ -43,12 +43,12 @@ impl Row {
         self.info.oldest_ready.map(millis)
     }
 
-    /// Messages that are pushed a second; `None` until two readings are apart.
+    /// Messages pushed per second; `None` until there are two samples.
     pub fn rate_in(&self) -> Option<f64> {
         self.history.rate(|sample| sample.totals[0])
     }
 
-    /// Messages that are completed a second.
+    /// Messages completed per second.
     pub fn rate_out(&self) -> Option<f64> {
         self.history.rate(|sample| sample.totals[2])
     }
@@ -77,7 +77,7 @@ impl Row {
         self.conditions.iter().map(|(_, level)| *level).max()
     }
 
-    /// How its state looks.
+    /// The style in which its state is shown.
     pub fn style(&self) -> Style {
         match self.level() {
             Some(Level::Bad) => Style::Bad,

@@ -3,7 +3,7 @@
 use super::condition::{Condition, Level, HELD};
 use crate::server::QueueInfo;
 
-/// How soon somebody should look at a queue: the greatest comes first. Queues of the same trouble are in order of name.
+/// The urgency of a queue; the most urgent one comes first. Queues of the same urgency are in order of name.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 pub struct Trouble {
     /// The worst level of its conditions; `None` if all is as it should be, or as the settings intend it.

@@ -110,7 +110,7 @@ fn in_words(queues: &BTreeMap<String, u64>) -> String {
     named.join(", ") + &if more > 0 { format!(" and {more} more") } else { String::new() }
 }
 
-/// Says what a list leaves out; in a pipe only if nobody asked for so few.
+/// Reports how much a list leaves out; in a pipe only if no limit was asked for.
 fn left_out(args: &DeadArgs, text: &str, output: &Output) -> Result<(), Failure> {
     if output.is_for_people && !output.json {
         output.line(text)?;

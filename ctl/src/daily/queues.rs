@@ -78,7 +78,7 @@ pub fn value(info: &Fields, name: &str, output: &Output) -> String {
     }
 }
 
-/// The fields of the server, and what a terminal and the page say of them.
+/// The fields of the server, and their forms on a terminal and on the page.
 pub fn object(info: &QueueInfo, conditions: &[(Condition, Level)]) -> Map<String, Json> {
     let mut object = info.fields.json();
     object.insert("state".to_owned(), Condition::sentence(conditions, info).into());

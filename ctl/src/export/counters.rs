@@ -3,7 +3,7 @@
 //! counter that goes back counts as one that began again at zero: all that ever happened would seem to have happened
 //! now.
 //!
-//! So each counter begins at zero, and what the total gained since the reading before is added to it.
+//! So each counter begins at zero, and grows by what the total has gained since the previous reading.
 
 use std::collections::{BTreeMap, BTreeSet};
 

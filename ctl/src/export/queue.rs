@@ -29,7 +29,7 @@ const SOMETIMES: [(&str, Metric); 2] = [
     ("next-due", ("dq_next_due_timestamp_seconds", "gauge", "When the next delayed message is due.")),
     ("last-death", ("dq_last_death_seconds", "gauge", "How long ago a message died last, in this run of the server.")),
 ];
-/// Fields that say since when something fails, if it does.
+/// Fields with the instant since which something fails; null if nothing does.
 const FAILING: [(&str, Metric); 2] = [
     ("forward-failing-since", ("dq_forward_failing", "gauge", "Whether messages cannot be forwarded.")),
     ("deadforward-failing-since", ("dq_deadforward_failing", "gauge", "Whether dead messages cannot be forwarded.")),
@@ -49,7 +49,7 @@ const STATES: [&str; 5] = ["delayed", "ready", "inflight", "dead", "done"];
 /// The totals are the last fields of `DQ.INFO`, from this one on. So a total of a newer server is an event as well.
 const FIRST_TOTAL: &str = "pushed";
 
-/// Adds what `DQ.INFO` says.
+/// Adds the metrics from `DQ.INFO`.
 pub fn add_info(text: &mut Text, counters: &mut Counters, name: &[u8], info: &Fields) {
     let queue = shown(name);
     let queue_labels = labels(&[("queue", &queue)]);
@@ -77,7 +77,7 @@ pub fn add_info(text: &mut Text, counters: &mut Counters, name: &[u8], info: &Fi
     }
 }
 
-/// Adds what `DQ.STATS` says.
+/// Adds the metrics from `DQ.STATS`.
 pub fn add_stats(text: &mut Text, name: &[u8], stats: &Fields) {
     for (field, sum, metric) in HISTOGRAMS {
         text.histogram(metric, &shown(name), &histogram(stats, field, sum), 2);

@@ -1,6 +1,6 @@
-//! `dqctl doctor`: finds what is set up in a way that loses or delays messages. It only reads.
+//! `dqctl doctor`: finds configurations that lose or delay messages. It only reads.
 //!
-//! [`servers`] and [`queues`] are tables of checks, over what `INFO` and `DQ.INFO` say.
+//! [`servers`] and [`queues`] are tables of checks of `INFO` and `DQ.INFO`.
 
 mod delivery;
 mod finding;

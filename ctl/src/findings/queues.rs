@@ -93,7 +93,7 @@ fn failing(queue: &Queue, name: &str, why: &str) -> Looked {
     one(Critical, what, why, advice)
 }
 
-/// A key with a time to live takes all its messages along.
+/// A key with a time to live, whose expiry deletes all messages of the queue.
 fn expires(queue: &Queue) -> Looked {
     let reply = queue.client.call(cmd("PTTL").arg(queue.name), Resend::Harmless)?;
     let Some(left) = reply::int(&reply).and_then(|ms| u64::try_from(ms).ok()) else { return Ok(None) };

@@ -39,7 +39,7 @@ fn held_clients(info: &ServerInfo) -> u64 {
     }
 }
 
-/// The disk did not take what was written.
+/// The server could not write to its disk.
 pub fn failed(info: &ServerInfo) -> Option<Diagnosis> {
     let all = [
         ("aof_last_write_status", "the last write of the AOF failed"),

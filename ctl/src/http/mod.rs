@@ -27,7 +27,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 const LEFTOVER: u64 = 4 * 1024 * 1024;
 const LINGER: Duration = Duration::from_secs(2);
 
-/// Where to listen, as it is given on the command line. Whether there is such a host shows when it is used.
+/// The address to listen on, as given on the command line. The host is resolved when it is used.
 pub fn parse_listen(text: &str) -> Result<String, String> {
     match text.rsplit_once(':') {
         Some((host, port)) if !host.is_empty() && port.parse::<u16>().is_ok() => Ok(text.to_owned()),
@@ -35,7 +35,7 @@ pub fn parse_listen(text: &str) -> Result<String, String> {
     }
 }
 
-/// Begins to listen, and says so on standard error.
+/// Begins to listen, and reports that on standard error.
 pub fn bind(address: &str) -> Result<TcpListener, Failure> {
     let listener = listen(address)?;
     print_error!("dqctl: listening on http://{}", listener.local_addr()?);

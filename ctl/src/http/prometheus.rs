@@ -5,7 +5,7 @@ use dq_client::Histogram;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-/// The name of a metric, its kind, and what it says.
+/// The name of a metric, its kind and its help text.
 pub type Metric<'n> = (&'n str, &'static str, &'static str);
 
 /// Metrics, gathered queue by queue, and written metric by metric as the format wants it.

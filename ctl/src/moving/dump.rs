@@ -35,7 +35,7 @@ pub fn dump(client: &Client, args: &DumpArgs, output: &Output) -> Result<Outcome
         let is_in = args.state.map_or(state != "done", |wanted| state == wanted.as_str() && state != "done");
         is_in && filter.selects(message, now_ms())
     };
-    // Messages that cannot be read, because others occupy their ids until a delivery ends.
+    // Successors (`REPLACE LATER`) cannot be read: the message in flight has their id until its delivery ends.
     let mut lost = 0;
     let progress = Progress::begin_beside_output(DUMP, output);
     progress.expect(info.count_all(&State::ALL));

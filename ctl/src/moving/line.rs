@@ -115,7 +115,7 @@ fn headers_of(message: &Fields) -> Vec<(&'static str, Map<String, Json>)> {
     all.into_iter().filter(|(_, headers)| !headers.is_empty()).collect()
 }
 
-/// Reads what [`headers_of`] made.
+/// Reads the objects that [`headers_of`] wrote.
 fn headers(object: &Map<String, Json>) -> Result<Headers, String> {
     let mut headers = Vec::new();
     for name in ["headers", "headers-base64"] {

@@ -106,7 +106,7 @@ struct Load<'a> {
     client: &'a Client,
     /// The queue into which everything is loaded, instead of those that the lines name.
     target: Option<Vec<u8>>,
-    /// Nothing is changed. Messages are counted as loaded that would be.
+    /// Nothing is changed: the messages that would be loaded are counted.
     is_dry: bool,
     progress: Progress,
     queue: Vec<u8>,
@@ -218,9 +218,9 @@ impl Load<'_> {
         Ok(())
     }
 
-    /// Closes the queues that were closed, now that all of their messages are there. Those that were there before keep
-    /// what they are, since somebody may rely on it. Returns those of them that are open: an earlier load may have been
-    /// interrupted before it closed them.
+    /// Closes the queues that were closed when they were dumped, now that all their messages are loaded. Queues that
+    /// existed before the load are left alone, since somebody may rely on them. Returns those of them that are open: an
+    /// earlier load may have been interrupted before it closed them.
     fn close(&self) -> Result<Vec<String>, Failure> {
         let mut open = Vec::new();
         if self.is_dry {

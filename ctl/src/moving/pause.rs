@@ -72,7 +72,7 @@ impl Pause {
         fields
     }
 
-    /// Reads what [`Pause::fields`] made.
+    /// Reads the fields that [`Pause::fields`] wrote.
     pub fn read(line: &Map<String, Json>) -> Result<Vec<Pause>, String> {
         let mut pauses = Vec::new();
         for (what, name, until) in

@@ -28,7 +28,7 @@ pub struct NewMessage {
     pub options: Vec<(&'static str, Vec<u8>)>,
 }
 
-/// The options that a schedule takes too.
+/// The options that `DQ.SCHEDULE` takes as well.
 const OF_SCHEDULES: [&str; 5] = ["PRIORITY", "RETRIES", "LEASE", "TTL", "GROUP"];
 
 /// What a push did.
@@ -106,7 +106,7 @@ pub fn push_all(client: &Client, queue: &[u8], messages: &[NewMessage]) -> (Vec<
     (outcomes, None)
 }
 
-/// What `TYPE` says of a key; `none` if there is none.
+/// The type of a key as `TYPE` returns it; `none` if there is no such key.
 pub fn type_of(client: &Client, key: &[u8]) -> Result<String, Failure> {
     let reply = client.call(cmd("TYPE").arg(key), dq_client::Resend::Harmless)?;
     Ok(reply::text(&reply).unwrap_or_default())

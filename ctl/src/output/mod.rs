@@ -169,7 +169,7 @@ impl Output {
         }
     }
 
-    /// What only a person wants to know: it is printed on a terminal and not in a pipe.
+    /// A remark for a person: printed on a terminal, and not in a pipe.
     pub fn remark(&self, text: &str) -> Result<(), Failure> {
         if self.is_for_people {
             self.line(text)?;

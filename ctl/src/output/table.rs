@@ -1,4 +1,4 @@
-//! Tables as a terminal shows them: no wider than it, with numbers to the right.
+//! Tables for a terminal: no wider than the terminal, with numbers right-aligned.
 
 use super::text::{cut, cut_in_the_middle, Line, Style};
 use crate::text::{separated, visible};

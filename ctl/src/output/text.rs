@@ -69,7 +69,7 @@ pub fn named(name: &[u8]) -> String {
     visible(&shown(name))
 }
 
-/// The same in at most `width` columns. The end of a name is what tells it from others.
+/// The same in at most `width` columns. Names are cut in the middle, because they differ at their ends.
 pub fn named_in(width: usize, name: &[u8]) -> String {
     // Without a column there is no room for the ellipsis either.
     Some(cut_in_the_middle(&named(name), width)).filter(|_| width > 0).unwrap_or_default()

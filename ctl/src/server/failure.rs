@@ -129,8 +129,8 @@ impl Failure {
         Failure::usage(format!("{line}{help}"))
     }
 
-    /// The failure of a command that changes nothing. It does not matter whether a server that does not answer has got
-    /// it.
+    /// The failure of a command that changes nothing. If the server does not answer, it does not matter whether it got
+    /// the command.
     pub fn read(error: Error) -> Failure {
         match error {
             Error::Lost(lost) if lost.kind() == ConnectionErrorKind::NoReply => Error::Connect(lost).into(),
@@ -173,7 +173,7 @@ impl Failure {
         matches!(&self.kind, Kind::Client(Error::NoModule(_)))
     }
 
-    /// Whether the server is named that has not loaded the module.
+    /// Whether the failure names the server that lacks the module.
     pub fn names_server(&self) -> bool {
         self.details.subject.server.is_some()
     }
@@ -224,7 +224,7 @@ impl Failure {
         matches!(self.client_error(), Some(Error::NoPermission(_)))
     }
 
-    /// Whether the key is none of a queue, or the user may not use it.
+    /// Whether the key is not a queue, or the user may not use it.
     pub fn is_of_key(&self) -> bool {
         matches!(self.client_error(), Some(Error::WrongType(_) | Error::NoPermission(_)))
     }

@@ -1,5 +1,5 @@
-//! What `DQ.INFO` says of a queue: as the client reads it, for whatever depends on it, and as the server sent it, for
-//! what is printed, so that fields of a newer server are printed as well.
+//! The reply of `DQ.INFO` in two forms: as the client's type, for decisions, and as the server sent it, for printing,
+//! so that fields of a newer server are printed as well.
 
 use super::failure::Failure;
 use super::reply::{no_such_queue, Fields};

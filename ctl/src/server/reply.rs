@@ -1,7 +1,7 @@
 //! Replies as the server sent them: maps of RESP3 and lists of pairs of RESP2, read alike, and as JSON.
 //!
-//! What is printed comes from these and not from the types of the client library, so that a field of a newer server is
-//! printed as well.
+//! Output is made from these and not from the types of the client library, so that a field of a newer server is printed
+//! as well.
 
 use crate::server::failure::Failure;
 use crate::text::QueueName;

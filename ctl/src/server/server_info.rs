@@ -45,8 +45,7 @@ impl ServerInfo {
         Ok(this)
     }
 
-    /// Reads of a server what tells whether it refuses writes. The right to `CONFIG GET` is asked for only if that
-    /// depends on it.
+    /// Reads only what decides whether a server refuses writes. `CONFIG GET` is sent only if the answer depends on it.
     pub fn read_writes(client: &Client, server: &Address) -> Result<ServerInfo, Error> {
         let info = client.call_on(server, &cmd("INFO"))?;
         let mut this = ServerInfo::parse(&reply::text(&info).unwrap_or_default());

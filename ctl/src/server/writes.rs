@@ -1,5 +1,5 @@
-//! Whether a server carries out writes, which pops are as well: if it does not, its consumers look as if they were not
-//! there.
+//! Whether a server accepts writes. Pops are writes too, so a queue on a server that refuses them seems to have no
+//! consumers.
 
 use super::server_info::ServerInfo;
 
@@ -15,7 +15,7 @@ impl ServerInfo {
         self.is_misconfigured() || self.lacks_replicas().is_some() || self.pauses_writes()
     }
 
-    /// Whether its disk did not take what was written, so that it answers writes with `MISCONF`.
+    /// Whether it answers writes with `MISCONF`, because it could not write to its disk.
     fn is_misconfigured(&self) -> bool {
         let after_snapshot = self.may_be_set("stop-writes-on-bgsave-error", "yes") && !self.is_set("save", "");
         let has_failed = |field| !matches!(self.text(field), "ok" | "");

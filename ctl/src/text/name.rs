@@ -99,8 +99,8 @@ pub fn readable(text: &[u8]) -> String {
     written(text, |c, _| is_unsafe(c) && !matches!(c, '\t' | '\n' | '\r'))
 }
 
-/// Bytes as text, those escaped that are not UTF-8, and characters that `is_escaped` chooses, which also gets the bytes
-/// from them on.
+/// Bytes as text. Escapes bytes that are not UTF-8, and the characters that `is_escaped` chooses, given the character
+/// and the bytes from it on.
 fn written(bytes: &[u8], is_escaped: impl Fn(char, &[u8]) -> bool) -> String {
     let (mut text, mut rest) = (String::with_capacity(bytes.len()), bytes);
     for chunk in bytes.utf8_chunks() {

@@ -24,7 +24,7 @@ pub struct Setting {
     /// As `DQ.CREATE` takes it.
     pub name: &'static str,
     pub takes: Takes,
-    /// A number that is none of those that it counts, and what it means.
+    /// A number with a special meaning, and that meaning in words.
     pub special: Option<(i64, &'static str)>,
     help: &'static str,
 }
@@ -114,7 +114,7 @@ impl Takes {
     }
 }
 
-/// What a person reads instead of a number of a field that is none. The page has the same words.
+/// The words for a number with a special meaning. The page uses the same words.
 pub fn meaning(field: &str, number: i64) -> Option<&'static str> {
     let special = if is_period(field) { NONE } else { find(field)?.special };
     special.filter(|(none, _)| *none == number).map(|(_, meaning)| meaning)

@@ -1,4 +1,4 @@
-//! What a command writes to its outputs while it runs.
+//! The outputs of a command while it runs.
 //!
 //! A command that ends soon writes itself. One that runs on must not wait for whoever reads it, because a full pipe or
 //! a stopped terminal would hold up leases, requests and its own end. There a thread writes each output, and what it
@@ -15,8 +15,8 @@ use std::time::{Duration, Instant};
 
 /// How many parts wait for a thread.
 const WAITING: usize = 1_000;
-/// How long a part of the output of a process waits for a reader who is slow, and how often it tries. For one who has
-/// stopped, no other part waits.
+/// How long a part of the output of a process waits for a slow reader, and how often it tries. After one part has
+/// waited in vain, no other one waits.
 const PATIENCE: Duration = Duration::from_millis(250);
 const TRY: Duration = Duration::from_millis(10);
 /// How long the end of the program waits for what was written last.

@@ -14,7 +14,7 @@ pub const AROUND: usize = 3;
 pub struct List {
     pub sort: Sort,
     pub is_reversed: bool,
-    /// Only queues with this in their name are shown.
+    /// The filter: only queues whose names contain it are shown.
     pub filter: String,
     /// All queues that are shown, in their order, and those on the screen.
     order: Vec<Vec<u8>>,

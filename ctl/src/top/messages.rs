@@ -21,7 +21,7 @@ pub struct Messages {
     pub state: State,
     /// `None`: they have not been read yet. An error is one line.
     read: Option<Result<Vec<Fields>, String>>,
-    /// Only messages with this in their id, error or payload are shown, of those that were read.
+    /// The filter: of the messages that were read, those whose id, error or payload contains it are shown.
     pub filter: String,
     cursor: Cursor,
 }

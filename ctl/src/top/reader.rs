@@ -15,7 +15,7 @@ const RETRY: Duration = Duration::from_secs(1);
 pub const MESSAGES: u64 = 500;
 const BYTES: u64 = 4 * 1024 * 1024;
 
-/// What the screen shows, and so has to be read.
+/// The data that the screen needs.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Wanted {
     /// The names of the queues on the screen.
@@ -27,7 +27,7 @@ pub struct Wanted {
 pub enum Asked {
     /// The first messages of a queue in a state, and how many.
     Messages(Vec<u8>, State, u64),
-    /// Of a queue the message with an id.
+    /// The message of a queue with this id.
     Message(Vec<u8>, Vec<u8>),
 }
 

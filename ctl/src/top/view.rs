@@ -39,14 +39,14 @@ pub fn screen(app: &mut App, width: usize, height: usize) -> Vec<Line> {
     lines.into_iter().take(height).map(|line| line.fitted(width)).collect()
 }
 
-/// The age of what is on the screen, if the server is not read.
+/// The age of the data on the screen, if the server cannot be read.
 fn silence(app: &App, about: &About) -> Option<String> {
     let age = u64::try_from(now_ms().saturating_sub(about.read?)).unwrap_or(0);
     let is_silent = Duration::from_millis(age) > SILENT.max(app.every * 3);
     (is_silent || about.lost.is_some()).then(|| span(age))
 }
 
-/// Why nothing new is shown, or what is missing, and below it the keys.
+/// The footer: why the data is old or incomplete, and below it the keys.
 fn foot(app: &mut App, about: &About, width: usize) -> Vec<Line> {
     let mut lines = Vec::new();
     if let Some(why) = &about.lost {

@@ -31,7 +31,7 @@ struct Asked {
     name: String,
     definition: Command,
     values: Map<String, Json>,
-    /// The most messages to change in each queue, if that was asked about before.
+    /// The most messages to change in each queue, as confirmed by the question.
     most: Option<BTreeMap<String, Option<u64>>>,
 }
 
@@ -138,7 +138,7 @@ impl Asked {
     }
 }
 
-/// The name of an option as the command line has it, or of what stands without one.
+/// The name of an option on the command line, or of a positional argument.
 fn name_of(arg: &Arg) -> &str {
     arg.get_long().unwrap_or(arg.get_id().as_str())
 }

@@ -21,7 +21,7 @@ pub struct App {
     pub client: Client,
     pub allow_writes: bool,
     pub board: Arc<Board>,
-    /// Asks the doctor to look, and what it has found last.
+    /// The channel that asks the doctor to look, and its last findings.
     asks: SyncSender<()>,
     examined: Arc<Mutex<Option<Examined>>>,
 }
@@ -52,7 +52,7 @@ impl App {
         Ok(app)
     }
 
-    /// What the doctor has found last; `None` if it has not looked lately. It looks again soon.
+    /// The last findings of the doctor; `None` if it has not looked lately. It is asked to look again.
     pub fn examined<T>(&self, read: impl FnOnce(Option<&Examined>) -> T) -> T {
         // If it has been asked already, it looks once for both.
         let _ = self.asks.try_send(());

@@ -28,7 +28,7 @@ struct Series {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Axis {
     Number,
-    /// Logarithmic, so that one that took a minute leaves the others to be seen.
+    /// Logarithmic, so that one value of a minute does not flatten the others.
     Time,
 }
 
@@ -69,7 +69,7 @@ pub fn flows(samples: &Samples) -> Markup {
     chart("Messages per second", &series, Axis::Number)
 }
 
-/// The median and 99 of 100 of what was measured.
+/// The median and the 99th percentile.
 pub fn times(title: &str, samples: &Samples, of: fn(Times) -> Option<[u64; 2]>) -> Markup {
     let mut series = series(samples, &[("median", "ready"), ("99 %", "inflight")], |place, now, _| {
         of(now.times)?.get(place).map(|ms| float(i64::try_from(*ms).unwrap_or(i64::MAX)))

@@ -99,8 +99,7 @@ struct Groups {
 }
 
 impl Groups {
-    /// Reads groups until `end`, and keeps those with this part in their names. However many there are, those that are
-    /// held back come first.
+    /// Reads groups until `end`, and keeps those whose names contain this text, held-back groups first.
     fn read<E>(
         groups: impl Iterator<Item = Result<Group, E>>,
         part: &[u8],

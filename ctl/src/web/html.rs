@@ -7,7 +7,7 @@ use crate::text::{distance, instant, shown};
 use maud::{html, Markup};
 use percent_encoding::{percent_encode, NON_ALPHANUMERIC};
 
-/// Whether a name has this part, in upper or lower case.
+/// Whether a name contains this text, ignoring case.
 pub fn contains(name: &[u8], part: &[u8]) -> bool {
     part.is_empty() || name.windows(part.len()).any(|at| at.eq_ignore_ascii_case(part))
 }
@@ -38,7 +38,7 @@ pub fn queue_link(queue: &[u8]) -> Markup {
     named_link(&queue_url(queue), &shown(queue))
 }
 
-/// How many characters at the end of a long name are always seen: names often differ at their ends alone.
+/// How many characters at the end of a long name are always visible: names often differ only there.
 const END: usize = 14;
 
 pub fn named_link(href: &str, name: &str) -> Markup {
@@ -95,7 +95,7 @@ pub fn advice(text: &str) -> Markup {
     }
 }
 
-/// A part of a sentence, and the command with which it ends. One that lacks its arguments is not to be copied.
+/// A part of a sentence, and the command with which it ends. A command without its arguments cannot be copied.
 fn command_in(part: &str) -> (&str, Option<&str>) {
     let place = ["dqctl ", "redis-cli "].iter().filter_map(|program| part.find(program)).min();
     let (words, command) = part.split_at(place.unwrap_or(part.len()));

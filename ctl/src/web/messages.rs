@@ -21,7 +21,7 @@ const LISTED: usize = 50;
 /// How long one request reads, and about how many bytes of payloads.
 const READ: Duration = Duration::from_secs(4);
 const BYTES: u64 = 8 * 1024 * 1024;
-/// What is kept and shown of a payload.
+/// The most bytes of a payload that are kept, and that are shown.
 const BEGINNING: usize = 240;
 /// The fields that a text is looked for in.
 const FIELDS: [(&str, &str); 5] =
@@ -204,7 +204,7 @@ fn shorten(message: &mut Fields) {
     }
 }
 
-/// Those that died or ended come the newest first, and others as they leave their state.
+/// Dead and done messages come newest first, others in the order in which they leave their state.
 fn place(among: Among, message: &Fields) -> [i64; 3] {
     let number = |name: &str| message.int(name).unwrap_or(0);
     match among {
@@ -215,7 +215,7 @@ fn place(among: Among, message: &Fields) -> [i64; 3] {
     }
 }
 
-/// What the messages died of, and where: each can be chosen, and chosen no more.
+/// The causes and former queues of dead messages, each a button that sets or clears a filter.
 fn causes(found: &Selection, params: &Params) -> Markup {
     let mut causes: Vec<(&[u8], u64)> = found.causes.iter().map(|(cause, count)| (cause.as_bytes(), *count)).collect();
     causes.sort_by_key(|(cause, count)| (Reverse(*count), *cause));
@@ -237,7 +237,7 @@ fn causes(found: &Selection, params: &Params) -> Markup {
     }
 }
 
-/// What is done with the selected messages, or with all that are chosen.
+/// The buttons for the selected messages, or for all that the filter chooses.
 fn bulk(queue: &[u8], tab: &str, chosen: &Chosen, found: &Selection) -> Markup {
     let acts: &[(Act, &str)] = match tab {
         "dead" => &[(Act::Redrive, "Redrive"), (Act::Cancel, "Delete")],
@@ -338,7 +338,7 @@ fn facts(message: &Fields) -> String {
     all.into_iter().flatten().collect::<Vec<_>>().join(" · ")
 }
 
-/// The recurring messages of a queue, the one that is late by most first.
+/// The recurring messages of a queue, the most overdue first.
 pub fn schedules(app: &App, queue: &[u8], info: &QueueInfo) -> Result<Markup, Failure> {
     let (mut all, began, mut is_partial) = (Vec::new(), Instant::now(), false);
     if info.schedules > 0 {
@@ -372,7 +372,7 @@ pub fn schedules(app: &App, queue: &[u8], info: &QueueInfo) -> Result<Markup, Fa
     })
 }
 
-/// The messages of an id in all queues, and the queues with it in their name.
+/// The messages with this id in all queues, and the queues whose names contain it.
 pub fn find(app: &App, params: &Params) -> Result<View, Failure> {
     // Of a receipt, the id. An id has no #.
     let wanted = params.needed("id")?;

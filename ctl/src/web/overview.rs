@@ -221,7 +221,7 @@ fn cell(row: &Row, column: Sort) -> String {
     }
 }
 
-/// Of what messages died lately, if they do.
+/// The most frequent cause of recent deaths, if there are any.
 pub fn died(app: &App, name: &[u8], row: &Row) -> Markup {
     let info = Some(&row.info).filter(|_| row.has(Condition::Dying));
     let cause = info.and_then(|info| frequent_cause(&app.client, name, info));

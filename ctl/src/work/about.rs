@@ -1,4 +1,4 @@
-//! What handlers are told of a message besides its payload: its headers, and the checkpoint of earlier work.
+//! What handlers get of a message besides its payload: its headers, and the checkpoint of earlier work.
 
 use dq_client::Meta;
 use percent_encoding::{percent_encode, AsciiSet, CONTROLS};
@@ -31,7 +31,7 @@ pub fn is_of_message(variable: &OsStr) -> bool {
     variable == CHECKPOINT || variable.as_bytes().starts_with(HEADER.as_bytes())
 }
 
-/// Those whose name no other one has.
+/// Those whose names are unique.
 fn alone<T>(named: Vec<(String, T)>) -> Vec<(String, T)> {
     let mut counts: BTreeMap<String, usize> = BTreeMap::new();
     named.iter().for_each(|(name, _)| *counts.entry(name.to_ascii_lowercase()).or_default() += 1);

@@ -18,14 +18,14 @@ impl From<Failure> for NotDone {
     }
 }
 
-/// Whether the system has no more of something for this worker.
+/// Whether the system has run out of a resource for this worker.
 pub fn is_lack(error: &io::Error) -> bool {
     let error = Errno::from_io_error(error);
     error.is_some_and(|error| matches!(error, Errno::MFILE | Errno::NFILE | Errno::AGAIN | Errno::NOMEM))
 }
 
-/// Whether a program cannot be run, whatever its message is: it was removed, is being replaced, or is none. What is too
-/// long for it is the message's fault.
+/// Whether a program cannot be run, whatever its message is: it was removed, is being replaced, or is not executable.
+/// Arguments that are too long are the message's fault.
 pub fn is_of_program(error: &io::Error) -> bool {
     let Some(error) = Errno::from_io_error(error) else { return false };
     let of_file = [Errno::NOENT, Errno::NOTDIR, Errno::ISDIR, Errno::LOOP, Errno::IO, Errno::STALE];

@@ -25,7 +25,7 @@ impl Head {
         }
     }
 
-    /// Everything that was added; `None` if that is not all, because a part of a result is not a result.
+    /// The whole output; `None` if it is incomplete, because part of a result is not a result.
     pub fn take(&mut self) -> Option<Vec<u8>> {
         (self.is_complete && !self.is_too_long).then(|| std::mem::take(&mut self.bytes))
     }

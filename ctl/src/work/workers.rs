@@ -17,11 +17,11 @@ use std::time::{Duration, Instant};
 
 /// At the end of the grace period, handlers are ended and their messages given back, which takes a moment.
 const TO_GIVE_BACK: Duration = Duration::from_secs(5);
-/// How long a handler that lacks something keeps its message: whoever is delivered it next may be this worker.
+/// How long a handler that lacks a resource keeps its message: the next delivery may come to this worker again.
 const LACKING: Duration = Duration::from_millis(500);
-/// How long a queue that takes fewer does so before it takes more again.
+/// How long a queue keeps a reduced concurrency before it is raised again.
 const FEWER: Duration = Duration::from_secs(30);
-/// How often it is looked for such queues.
+/// How often such queues are looked for.
 const LOOK: Duration = Duration::from_secs(5);
 
 /// What [`Workers::run`] acts on.
@@ -75,11 +75,12 @@ struct QueueWorker {
     job: Job,
     running: dq_client::blocking::Running,
     is_interrupted: Arc<AtomicBool>,
-    /// How many messages it takes at a time, and since when: fewer than its job says while the system lacks something.
+    /// How many messages it takes at a time, and since when: fewer than its job allows while the system lacks a
+    /// resource.
     taking: (usize, Instant),
-    /// When it was last said that it lacks something although it takes one at a time.
+    /// When it was last logged that it lacks a resource although it takes one message at a time.
     lacked: Option<Instant>,
-    /// What is done with the next message.
+    /// The handler of the next message.
     handle: Arc<RwLock<Handle>>,
 }
 

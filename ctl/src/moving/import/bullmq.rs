@@ -168,7 +168,7 @@ impl Bull {
         Element::Schedule { message: Box::new(message), rule, remove }
     }
 
-    /// What ends the deduplication by a job: until it is done there, BullMQ takes no other one of the same key.
+    /// The commands that end the deduplication by a job: until then, BullMQ accepts no other job with the same key.
     fn lock(&self, client: &Client, found: &SourceValue, hash: &Hash) -> Result<Option<Cmd>, Failure> {
         let Some(lock) = field(hash, "deid") else { return Ok(None) };
         let lock = [self.base.as_slice(), b"de:", lock].concat();
