@@ -42,6 +42,7 @@ where
 fn result<Res: DeserializeOwned>(task_id: TaskId, message: &Message<Raw>) -> TaskResult<Res> {
     let result = match message.state {
         State::Dead => Err(message.error.clone().or(message.reason.clone()).unwrap_or_default()),
+        // Callers pass only messages that are dead or done.
         _ => serde_json::from_slice(message.result_bytes().unwrap_or(b"null")).map_err(|error| error.to_string()),
     };
     TaskResult { task_id, attempt: message.attempt as usize, status: task::status(message.state), result }

@@ -61,6 +61,7 @@ pub(crate) fn status(state: State) -> Status {
         State::Inflight => Status::Running,
         State::Done => Status::Done,
         State::Dead => Status::Killed,
+        // A state of a newer client: the enum can grow.
         _ => Status::Failed,
     }
 }
