@@ -4,7 +4,7 @@ use super::report::Report;
 use super::site::{Answer, Site};
 use crate::board::Filter;
 use crate::cli::{ConfirmArgs, ManyArgs};
-use crate::server::{Failure, Fields, QueueInfo};
+use crate::server::{Failure, Message, QueueInfo};
 use crate::text::{MessageId, QueueName};
 use dq_client::{blocking::Client, Cmd, Raw, Resend, State, Value};
 use serde_json::{json, Value as Json};
@@ -100,7 +100,7 @@ pub trait Change {
     }
 
     /// Whether a message whose id was given is in a state in which it can be changed.
-    fn fits(&self, _: &Fields) -> bool {
+    fn fits(&self, _: &Message) -> bool {
         true
     }
 
@@ -136,7 +136,7 @@ pub trait Change {
 
     /// Whether a message is what the command makes of it. This decides whether a command whose reply was lost was
     /// executed.
-    fn is_done_to(&self, _: &Fields) -> bool {
+    fn is_done_to(&self, _: &Message) -> bool {
         false
     }
 

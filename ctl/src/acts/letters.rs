@@ -42,7 +42,7 @@ impl Staying {
 /// Why a letter was not sent back, with the names of both queues if that is still known.
 pub fn refusal(site: &Site, id: &[u8], error: Error) -> Failure {
     let letter = site.message(id).ok().flatten().and_then(as_it_died);
-    let from = letter.map(|letter| shown(letter.bytes("from")));
+    let from = letter.map(|letter| shown(letter.origin().unwrap_or_default()));
     let to = from.as_ref().map_or_else(String::new, |from| format!(" to {from}"));
     let failure = Failure::script(error, RIGHTS).about(from.as_deref());
     failure.in_context(format!("the message {} was not sent back{to}", shown(id)))

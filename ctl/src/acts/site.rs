@@ -1,6 +1,6 @@
 //! One queue on which an act is carried out.
 
-use crate::server::{info, reply, Failure, Fields, QueueInfo};
+use crate::server::{info, Failure, Message, QueueInfo};
 use crate::text::QueueName;
 use dq_client::{blocking::Client, Cmd, Error, Resend, Value};
 
@@ -36,8 +36,8 @@ impl Site<'_> {
         matches!(self.info(), Ok(None))
     }
 
-    pub fn message(&self, id: &[u8]) -> Result<Option<Fields>, Failure> {
-        reply::message(self.client, self.name(), id)
+    pub fn message(&self, id: &[u8]) -> Result<Option<Message>, Failure> {
+        Message::get(self.client, self.name(), id)
     }
 
     /// Sends a command, and sends it again if its reply was lost and `resend` says that a second execution does no

@@ -10,7 +10,7 @@ use super::why::{self, why_not};
 use crate::board::{batches, pages, since, Filter};
 use crate::cli::Act;
 use crate::output::Progress;
-use crate::server::{get_all, reply, reply::text, reply::unexpected, Failure, Fields, Outcome};
+use crate::server::{get_all, reply, reply::text, reply::unexpected, Failure, Message, Outcome};
 use crate::text::{now_ms, MessageId, QueueName};
 use dq_client::{blocking::Client, Cmd, Error, State, Value};
 use std::collections::BTreeSet;
@@ -168,12 +168,12 @@ impl Steps<'_> {
         let (client, queue) = (self.site.client, self.site.queue);
         let exists = pages(client, queue.as_bytes(), filter, |page| {
             if most == usize::MAX {
-                self.change_these(&page.iter().map(|message| message.bytes("id")).collect::<Vec<_>>(), filter)?;
+                self.change_these(&page.iter().map(|message| message.id()).collect::<Vec<_>>(), filter)?;
                 return Ok(ControlFlow::Continue(()));
             }
             for message in page {
                 number += 1;
-                oldest.insert((since(&message).unwrap_or(0), number, message.bytes("id").to_vec()));
+                oldest.insert((since(&message).unwrap_or(0), number, message.id().to_vec()));
                 if oldest.len() > most {
                     oldest.pop_last();
                 }
@@ -216,7 +216,7 @@ impl Steps<'_> {
         for step in ids.chunks(AGAIN) {
             let messages = get_all(self.site.client, self.site.name(), step)?;
             let is_selected =
-                |message: Option<Fields>| message.is_some_and(|one| filter.meets(one, now_ms()).is_some());
+                |message: Option<Message>| message.is_some_and(|one| filter.meets(one, now_ms()).is_some());
             selected.extend(step.iter().zip(messages).filter_map(|(id, message)| is_selected(message).then_some(*id)));
         }
         Ok(selected)

@@ -16,16 +16,15 @@ pub fn why_not(change: &dyn Change, site: &Site, message: &MessageId) -> Vec<Str
     let Ok(found) = site.message(id.as_bytes()) else {
         return vec![format!("the queue {queue} has no such message that is {needed}: {message}")];
     };
-    let state = found.map(|found| found.text("state"));
-    vec![match (state.as_deref(), receipt) {
+    vec![match (found.as_ref().map(|message| (message.state(), message.text("state"))), receipt) {
         (None, _) => no_such_id(site.client, queue, id),
-        (Some("inflight"), Some(receipt)) => {
+        (Some((Some(State::Inflight), _)), Some(receipt)) => {
             format!("the message {id} of the queue {queue} was delivered again, so this receipt is stale: {receipt}")
         }
         // A letter that a consumer has, or that has no place to go, is counted with the others that stay.
-        (Some("inflight"), None) if change.sends_letters() => return Vec::new(),
-        (Some(state), _) => {
-            let state = if state == "inflight" { "in flight" } else { state };
+        (Some((Some(State::Inflight), _)), None) if change.sends_letters() => return Vec::new(),
+        (Some((state, word)), _) => {
+            let state = if state == Some(State::Inflight) { "in flight" } else { &word };
             format!("the message {id} of the queue {queue} is {state}, and not {needed}")
         }
     }]

@@ -21,7 +21,7 @@ pub fn find(client: &Client, queue: &QueueName) -> Result<Vec<Batch>, Failure> {
     let mut names = BTreeSet::new();
     if queue_info.batches > 0 {
         scan::each_page(client, queue, &queue_info, &[], |page| {
-            names.extend(page.iter().map(|message| message.bytes("batch").to_vec()).filter(|name| !name.is_empty()));
+            names.extend(page.iter().map(|message| message.batch().to_vec()).filter(|name| !name.is_empty()));
         })?;
     }
     let mut batches = Vec::new();

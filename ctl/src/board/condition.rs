@@ -4,7 +4,7 @@
 
 use super::refusals::Refusals;
 use crate::board::dead::is_letter;
-use crate::server::{reply, Fields, QueueInfo};
+use crate::server::{reply, Message, QueueInfo};
 use crate::text::{millis, span};
 use dq_client::{blocking::Client, cmd, Resend};
 use serde_json::{json, Value as Json};
@@ -331,7 +331,7 @@ pub fn waits_for_pops(info: &QueueInfo) -> bool {
 pub fn begins_with_letter(client: &Client, queue: &[u8]) -> bool {
     let first = |state: &str| {
         let reply = client.call(cmd("DQ.PEEK").arg(queue).arg(state).arg("COUNT").arg(1), Resend::Harmless).ok()?;
-        Fields::read(reply::list(reply).ok()?.into_iter().next()?).ok()?
+        Message::read(reply::list(reply).ok()?.into_iter().next()?).ok()?
     };
     ["ready", "delayed"].into_iter().find_map(first).is_some_and(|one| is_letter(&one))
 }

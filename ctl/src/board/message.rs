@@ -3,7 +3,7 @@
 use crate::board::dead::{cause_of, error_of};
 use crate::output::Column::{Id, Name, Number, Text, Word};
 use crate::output::{Column, Output, Table};
-use crate::server::{reply, Failure, Fields};
+use crate::server::{reply, Failure, Fields, Message};
 use crate::text::{exact, indented, instant, is_time, meaning, readable, separated, shown, visible, with_distance};
 use dq_client::{State, Value};
 
@@ -36,13 +36,13 @@ const SHOWN_BYTES: usize = 32;
 
 /// Prints a list of messages; `asked` is the state that all of them have, if only that one was asked for. A terminal
 /// has no room for what goes without saying.
-pub fn list(messages: &[Fields], asked: Option<State>, output: &Output) -> Result<(), Failure> {
+pub fn list(messages: &[Message], asked: Option<State>, output: &Output) -> Result<(), Failure> {
     if !output.json {
         return output.table(&table(&messages.iter().collect::<Vec<_>>(), asked, output));
     }
     messages.iter().try_for_each(|message| {
         let mut object = message.json();
-        if message.int("died").is_some() {
+        if message.died().is_some() {
             object.insert("cause".to_owned(), cause_of(message).into());
         }
         output.object(&object)
@@ -50,26 +50,26 @@ pub fn list(messages: &[Fields], asked: Option<State>, output: &Output) -> Resul
 }
 
 /// The same as a table.
-pub fn table(messages: &[&Fields], asked: Option<State>, output: &Output) -> Table {
-    let row = |message: &&Fields| {
-        let [due, died, ends] = ["due", "died", "deadline"].map(|name| output.instant(message.int(name)));
+pub fn table(messages: &[&Message], asked: Option<State>, output: &Output) -> Table {
+    let row = |message: &&Message| {
+        let [due, died, ends] = [message.due(), message.died(), message.deadline()].map(|at| output.instant(at));
         let (state, priority) = (message.text("state"), message.text("priority"));
         let unless = |is_known: bool, cell: String| if is_known && output.is_for_people { String::new() } else { cell };
-        let mut row = vec![shown(message.bytes("id"))];
-        let is_due = ![State::Inflight, State::Dead].iter().any(|other| state == other.as_str());
-        row.extend([unless(asked.is_some(), state), unless(priority == "0", priority.clone()), unless(!is_due, due)]);
+        let mut row = vec![shown(message.id())];
+        let is_due = !matches!(message.state(), Some(State::Inflight | State::Dead));
+        row.extend([unless(asked.is_some(), state), unless(message.priority() == 0, priority), unless(!is_due, due)]);
         row.push(died);
         let [attempt, payload, group, result] =
             ["attempt", "payload", "group", "result"].map(|name| field(message, name, output));
         row.extend([attempt, payload, error_of(message), group, result, message.text("consumer"), ends]);
-        row.extend([message.text("reason"), shown(message.bytes("from"))]);
+        row.extend([message.text("reason"), shown(message.origin().unwrap_or_default())]);
         row
     };
     Table::plain(COLUMNS, messages.iter().map(row))
 }
 
 /// Prints one message with all its fields.
-pub fn details(message: &Fields, output: &Output) -> Result<(), Failure> {
+pub fn details(message: &Message, output: &Output) -> Result<(), Failure> {
     if output.json {
         return output.object(&message.json());
     }
@@ -85,7 +85,7 @@ pub fn details(message: &Fields, output: &Output) -> Result<(), Failure> {
 }
 
 /// The fields of a message as a person reads them, without empty and redundant ones.
-pub fn shown_fields(message: &Fields) -> Vec<(String, String)> {
+pub fn shown_fields(message: &Message) -> Vec<(String, String)> {
     // Fields that repeat another one, or report the absence of something.
     let is_redundant = |name: &str, value: &Value| match name {
         "next" => reply::int(value) == Some(0),
@@ -101,13 +101,13 @@ pub fn shown_fields(message: &Fields) -> Vec<(String, String)> {
 }
 
 /// Whether the error is shown as that of the last attempt as well.
-fn is_last_of_errors(message: &Fields) -> bool {
+fn is_last_of_errors(message: &Message) -> bool {
     let Some(Value::Array(errors)) = message.get("errors") else { return false };
     matches!(errors.last(), Some(Value::Array(parts)) if parts.get(2) == message.get("error"))
 }
 
 /// The lines of a field, one for each header and for each error of a past attempt, with instants as `when` writes them.
-fn lines(message: &Fields, name: &str, value: &Value, when: &dyn Fn(i64) -> String) -> Vec<(String, String)> {
+fn lines(message: &Message, name: &str, value: &Value, when: &dyn Fn(i64) -> String) -> Vec<(String, String)> {
     let shown = |value: &Value| as_text(value).unwrap_or_default();
     match (name, value) {
         ("headers", Value::Map(headers)) => {
@@ -124,13 +124,8 @@ fn lines(message: &Fields, name: &str, value: &Value, when: &dyn Fn(i64) -> Stri
     }
 }
 
-/// Whether a message is a schedule.
-pub fn recurs(message: &Fields) -> bool {
-    message.get("every").is_some() || message.get("cron").is_some()
-}
-
 /// When it runs: `every 10s`, or the expression and its time zone.
-pub fn rule(message: &Fields) -> String {
+pub fn rule(message: &Message) -> String {
     match ["every", "offset"].map(|name| message.number(name)) {
         [0, _] => format!("{} {}", message.text("cron"), message.text("tz")),
         [every, 0] => format!("every {}", exact(every)),
@@ -159,31 +154,29 @@ fn past_error(error: &Value, when: &dyn Fn(i64) -> String) -> Option<(String, St
     Some((format!("attempt {}", reply::text(attempt)?), format!("{at}: {}", readable(text))))
 }
 
-/// A field of a message as it is printed.
-pub fn field(message: &Fields, name: &str, output: &Output) -> String {
-    field_with(message, name, &|at| output.moment(at))
+/// A field of a message or a batch as it is printed.
+pub fn field(fields: &Fields, name: &str, output: &Output) -> String {
+    field_with(fields, name, &|at| output.moment(at))
 }
 
-fn field_with(message: &Fields, name: &str, when: &dyn Fn(i64) -> String) -> String {
-    match message.int(name) {
+fn field_with(fields: &Fields, name: &str, when: &dyn Fn(i64) -> String) -> String {
+    match fields.int(name) {
         Some(ms) if INSTANTS.contains(&name) => when(ms),
         Some(ms) if SPANS.contains(&name) => exact(u64::try_from(ms).unwrap_or(0)),
-        _ if name == "id" || name == "then-id" => shown(message.bytes(name)),
-        _ if name == "error" => readable(message.bytes(name)),
-        _ if name == "reason" => reason(message),
-        _ => message.get(name).and_then(as_text).unwrap_or_default(),
+        _ if name == "id" || name == "then-id" => shown(fields.bytes(name)),
+        _ if name == "error" => readable(fields.bytes(name)),
+        _ if name == "reason" => reason(fields),
+        _ => fields.get(name).and_then(as_text).unwrap_or_default(),
     }
 }
 
 /// Why a message is dead: the word of the server, and what it means.
-fn reason(message: &Fields) -> String {
-    let word = message.text("reason");
+fn reason(fields: &Fields) -> String {
+    let word = fields.text("reason");
     let meaning = match word.as_str() {
-        "rejected" if message.int("attempt") == Some(0) => "buried",
+        "rejected" if fields.int("attempt") == Some(0) => "buried",
         "rejected" => "by its consumer, or buried",
-        "retries" if message.int("lease-expired") == Some(1) => {
-            "all are used up; the last lease expired without an ack"
-        }
+        "retries" if fields.int("lease-expired") == Some(1) => "all are used up; the last lease expired without an ack",
         "retries" => "all are used up",
         "expired" => "its TTL has ended",
         _ => return word,

@@ -29,7 +29,7 @@ pub use dead::{
 pub use groups::{Group, HeldGroup, Holding};
 pub use history::Sample;
 pub use latency::{at_most, PERCENTILES};
-pub use message::{recurs, rule, setting, shown_fields};
+pub use message::{rule, setting, shown_fields};
 pub use row::{Row, Status};
 pub use sort::{Named, Sort};
 pub use trouble::Trouble;

@@ -1,6 +1,6 @@
 //! Reads the messages of a queue page by page, in steps of about the same size however large the payloads are.
 
-use crate::server::{fewer, reply, Failure, Fields, QueueInfo};
+use crate::server::{fewer, reply, Failure, Message, QueueInfo};
 use dq_client::{blocking::Client, cmd, Error, Value};
 use std::ops::ControlFlow;
 
@@ -21,7 +21,7 @@ pub fn each_page(
     queue: &[u8],
     info: &QueueInfo,
     options: &[&str],
-    mut visit: impl FnMut(Vec<Fields>),
+    mut visit: impl FnMut(Vec<Message>),
 ) -> Result<(), Failure> {
     pages(client, queue, info, options, |page| {
         visit(page);
@@ -35,7 +35,7 @@ pub fn pages(
     queue: &[u8],
     info: &QueueInfo,
     options: &[&str],
-    mut visit: impl FnMut(Vec<Fields>) -> Result<ControlFlow<()>, Failure>,
+    mut visit: impl FnMut(Vec<Message>) -> Result<ControlFlow<()>, Failure>,
 ) -> Result<(), Failure> {
     let mut cursor = BEGIN.to_vec();
     let mut size = Size::estimate(info);
@@ -48,8 +48,8 @@ pub fn pages(
         let Some(Value::BulkString(next)) = page.next() else { return Ok(()) };
         let mut messages = Vec::new();
         for message in reply::list(page.next().unwrap_or(Value::Nil))? {
-            let Some(message) = Fields::read(message)? else { continue };
-            size.see(message.bytes("payload").len());
+            let Some(message) = Message::read(message)? else { continue };
+            size.see(message.payload().len());
             messages.push(message);
         }
         let is_done = visit(messages)?.is_break();
@@ -68,11 +68,11 @@ pub fn first(
     state: &str,
     info: &QueueInfo,
     (most, bytes): (u64, u64),
-) -> Result<Vec<Fields>, Error> {
+) -> Result<Vec<Message>, Error> {
     let count = (bytes / Size::estimate(info).average()).clamp(1, most);
     let peek = |count, resend| client.call(cmd("DQ.PEEK").arg(queue).arg(state).arg("COUNT").arg(count), resend);
     let (reply, _) = fewer(count, peek)?;
-    let messages = reply::list(reply).and_then(|all| all.into_iter().map(Fields::read).collect::<Result<Vec<_>, _>>());
+    let messages = reply::list(reply).and_then(|all| all.into_iter().map(Message::read).collect::<Result<Vec<_>, _>>());
     Ok(messages.map_err(|failure| Error::Protocol(failure.to_string()))?.into_iter().flatten().collect())
 }
 

@@ -4,7 +4,7 @@ use crate::acts::no_such_id;
 use crate::board::message;
 use crate::cli::AwaitArgs;
 use crate::output::Output;
-use crate::server::{reply, Failure, Outcome};
+use crate::server::{Failure, Message, Outcome};
 use dq_client::{blocking::Client, Error, Raw, State};
 
 pub fn await_done(client: &Client, args: &AwaitArgs, output: &Output) -> Result<Outcome, Failure> {
@@ -21,11 +21,11 @@ pub fn await_done(client: &Client, args: &AwaitArgs, output: &Output) -> Result<
         return Ok(Outcome::Done);
     }
     // With the names and the order of the server.
-    let fields = reply::message(client, args.queue.as_bytes(), args.id.as_bytes())?.ok_or_else(gone)?;
+    let message = Message::get(client, args.queue.as_bytes(), args.id.as_bytes())?.ok_or_else(gone)?;
     if args.result {
-        print_error!("dqctl: the message {} is dead: {} {}", args.id, fields.text("reason"), fields.text("error"));
+        print_error!("dqctl: the message {} is dead: {} {}", args.id, message.text("reason"), message.text("error"));
     } else {
-        message::details(&fields, output)?;
+        message::details(&message, output)?;
     }
     Ok(Outcome::done_if(waited.state == State::Done))
 }

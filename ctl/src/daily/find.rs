@@ -5,7 +5,7 @@ use crate::board::{error_of, message, names, scan, Among, Filter};
 use crate::cli::FindArgs;
 use crate::output::Column::{Id, Name, Number, Text, Word};
 use crate::output::{Column, Output, Progress, Table, Task, Unit};
-use crate::server::{info, Failure, Fields, Outcome};
+use crate::server::{info, Failure, Message, Outcome};
 use crate::text::{now_ms, put, shown, MessageId};
 use dq_client::{blocking::Client, cmd, Error, Resend};
 use std::ops::ControlFlow;
@@ -48,10 +48,10 @@ impl Wanted {
         }
     }
 
-    fn is_met(&self, message: &Fields) -> bool {
+    fn is_met(&self, message: &Message) -> bool {
         match self {
-            Wanted::Id(id) => message.bytes("id") == id.as_bytes(),
-            Wanted::Prefix(prefix) => message.bytes("id").starts_with(prefix.as_bytes()),
+            Wanted::Id(id) => message.id() == id.as_bytes(),
+            Wanted::Prefix(prefix) => message.id().starts_with(prefix.as_bytes()),
             Wanted::Selected(filter) => filter.selects(message, now_ms()),
         }
     }
@@ -103,7 +103,7 @@ fn find_in(
             Err(Error::WrongType(_)) => return Ok(()),
             reply => reply?,
         };
-        return Fields::read(reply)?.map_or(Ok(()), |message| printer.print(queue, &[message]));
+        return Message::read(reply)?.map_or(Ok(()), |message| printer.print(queue, &[message]));
     }
     let Some(info) = info::read(client, queue)? else { return Ok(()) };
     scan::pages(client, queue, &info, &[], |mut page| {
@@ -125,7 +125,7 @@ struct Printer<'a> {
 }
 
 impl Printer<'_> {
-    fn print(&mut self, queue: &[u8], messages: &[Fields]) -> Result<(), Failure> {
+    fn print(&mut self, queue: &[u8], messages: &[Message]) -> Result<(), Failure> {
         self.has_found |= !messages.is_empty();
         if self.output.json {
             return messages.iter().try_for_each(|message| {
@@ -155,7 +155,7 @@ impl Printer<'_> {
     }
 }
 
-fn row(queue: &[u8], message: &Fields, output: &Output) -> Vec<String> {
+fn row(queue: &[u8], message: &Message, output: &Output) -> Vec<String> {
     let [due, died] = ["due", "died"].map(|name| output.instant(message.int(name)));
     let due = if died.is_empty() || !output.is_for_people { due } else { String::new() };
     let [id, state, attempt, payload] =

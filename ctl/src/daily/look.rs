@@ -4,19 +4,19 @@ use crate::acts::no_such_id;
 use crate::board::{each_page, message, Among, Filter};
 use crate::cli::{GetArgs, PeekArgs};
 use crate::output::Output;
-use crate::server::{info, is_cut, reply, Failure, Fields, Outcome};
+use crate::server::{info, is_cut, reply, Failure, Message, Outcome};
 use crate::text::QueueName;
 use dq_client::{blocking::Client, cmd, Resend, State};
 
 pub fn get(client: &Client, args: &GetArgs, output: &Output) -> Result<Outcome, Failure> {
     let id = args.id.id();
-    let found = reply::message(client, args.queue.as_bytes(), id.as_bytes())?;
+    let found = Message::get(client, args.queue.as_bytes(), id.as_bytes())?;
     let mut message = found.ok_or_else(|| Failure::nothing(no_such_id(client, &args.queue, &id)))?;
     if args.no_payload {
         message.0.retain(|(name, _)| name != "payload");
     }
     if args.payload {
-        output.raw(message.bytes("payload"))?;
+        output.raw(message.payload())?;
     } else {
         message::details(&message, output)?;
     }
@@ -32,14 +32,12 @@ pub fn peek(client: &Client, args: &PeekArgs, output: &Output) -> Result<Outcome
         }
     };
     let mut messages = Vec::new();
-    let is = |message: &Fields, name: &str, wanted: &Option<String>| {
-        wanted.as_ref().is_none_or(|wanted| message.text(name) == *wanted)
-    };
-    let of_both = |message: &Fields| is(message, "group", &args.group) && is(message, "consumer", &args.consumer);
+    let is = |name: &[u8], wanted: &Option<String>| wanted.as_ref().is_none_or(|wanted| name == wanted.as_bytes());
+    let is_meant = |message: &Message| is(message.group(), &args.group) && is(message.consumer(), &args.consumer);
     for state in &states {
         let filter = args.select.filter(Among::State(*state), None);
         messages.extend(match args.reads_all() {
-            true => selected(client, &args.queue, &filter, args.count, of_both)?.unwrap_or_default().0,
+            true => selected(client, &args.queue, &filter, args.count, is_meant)?.unwrap_or_default().0,
             false => first(client, &args.queue, *state, args.count, args.group.as_ref())?,
         });
     }
@@ -61,7 +59,7 @@ pub fn first(
     state: State,
     count: u32,
     group: Option<&String>,
-) -> Result<Vec<Fields>, Failure> {
+) -> Result<Vec<Message>, Failure> {
     let mut command = cmd("DQ.PEEK");
     command.arg(queue.as_bytes()).arg(state.as_str()).arg("COUNT").arg(count);
     if let Some(group) = group {
@@ -72,10 +70,10 @@ pub fn first(
         // More than the server sends at once: they are read page by page.
         Err(error) if count > 1 && is_cut(&error) => {
             let filter = Filter { among: Among::State(state), ..Filter::default() };
-            let is_meant = |message: &Fields| group.is_none_or(|group| message.text("group") == *group);
+            let is_meant = |message: &Message| group.is_none_or(|group| message.group() == group.as_bytes());
             Ok(selected(client, queue, &filter, count, is_meant)?.unwrap_or_default().0)
         }
-        reply => reply::list(reply?)?.into_iter().filter_map(|message| Fields::read(message).transpose()).collect(),
+        reply => reply::list(reply?)?.into_iter().filter_map(|message| Message::read(message).transpose()).collect(),
     }
 }
 
@@ -86,21 +84,18 @@ pub fn selected(
     queue: &QueueName,
     filter: &Filter,
     count: u32,
-    is_meant: impl Fn(&Fields) -> bool,
-) -> Result<Option<(Vec<Fields>, usize)>, Failure> {
+    is_meant: impl Fn(&Message) -> bool,
+) -> Result<Option<(Vec<Message>, usize)>, Failure> {
     // As DQ.PEEK orders them: the newest of the dead and done are the first; deliveries of one instant are in their
     // order.
-    let place = |message: &Fields| {
-        let delivery = message.text("receipt").rsplit_once('#').and_then(|(_, number)| number.parse::<i64>().ok());
-        match filter.among {
-            Among::State(State::Inflight) => (message.int("deadline"), delivery),
-            Among::State(State::Done) => (message.int("done").map(i64::wrapping_neg), None),
-            Among::State(State::Dead) | Among::Letters => (message.int("died").map(i64::wrapping_neg), None),
-            Among::State(State::Ready) => (message.int("priority").map(i64::wrapping_neg), message.int("due")),
-            Among::State(_) => (message.int("due"), message.int("priority").map(i64::wrapping_neg)),
-        }
+    let place = |message: &Message| match filter.among {
+        Among::State(State::Inflight) => (message.deadline(), message.delivery()),
+        Among::State(State::Done) => (message.done().map(i64::wrapping_neg), None),
+        Among::State(State::Dead) | Among::Letters => (message.died().map(i64::wrapping_neg), None),
+        Among::State(State::Ready) => (Some(-message.priority()), message.due()),
+        Among::State(_) => (message.due(), Some(-message.priority())),
     };
-    let (mut messages, mut number) = (Vec::<Fields>::new(), 0);
+    let (mut messages, mut number) = (Vec::<Message>::new(), 0);
     let exists = each_page(client, queue.as_bytes(), filter, |page| {
         let before = messages.len();
         messages.extend(page.into_iter().filter(&is_meant));

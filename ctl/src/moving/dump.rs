@@ -8,7 +8,7 @@ use super::pause::Pause;
 use crate::board::{scan, Among};
 use crate::cli::DumpArgs;
 use crate::output::{Output, Progress, Task, Unit};
-use crate::server::{info, Failure, Fields, Outcome};
+use crate::server::{info, Failure, Message, Outcome};
 use crate::text::{escaped, messages, now_ms};
 use dq_client::{blocking::Client, State};
 use std::io::{self, BufWriter, IsTerminal, Write};
@@ -30,9 +30,9 @@ pub fn dump(client: &Client, args: &DumpArgs, output: &Output) -> Result<Outcome
     let pauses = Pause::read_all(client, queue, &info)?;
     out.write_all(shown(line::queue_line(queue, &info.fields, pauses)).as_bytes())?;
     let filter = args.select.filter(args.state.map_or_else(Among::default, Among::State), None);
-    let is_meant = |message: &Fields| {
-        let state = message.text("state");
-        let is_in = args.state.map_or(state != "done", |wanted| state == wanted.as_str() && state != "done");
+    let is_meant = |message: &Message| {
+        let state = message.state();
+        let is_in = state != Some(State::Done) && args.state.is_none_or(|wanted| state == Some(wanted));
         is_in && filter.selects(message, now_ms())
     };
     // Successors (`REPLACE LATER`) cannot be read: the message in flight has their id until its delivery ends.
@@ -42,7 +42,7 @@ pub fn dump(client: &Client, args: &DumpArgs, output: &Output) -> Result<Outcome
     scan::pages(client, queue, &info, &[], |page| {
         progress.done(page.len() as u64);
         for message in page.iter().filter(|message| is_meant(message)) {
-            lost += message.number("next");
+            lost += u64::from(message.has_successor());
             out.write_all(shown(line::message_line(queue, message, info.fields.int("lease"))).as_bytes())?;
         }
         Ok(ControlFlow::Continue(()))

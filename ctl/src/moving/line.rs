@@ -8,7 +8,7 @@
 use super::field::{bytes, number};
 use super::pause::Pause;
 use super::push::{Headers, NewMessage, Rule};
-use crate::server::{reply, Fields};
+use crate::server::{reply, Fields, Message};
 use base64::prelude::{Engine, BASE64_STANDARD};
 use dq_client::Value;
 use serde_json::{Map, Value as Json};
@@ -89,26 +89,24 @@ pub fn queue_line(queue: &[u8], info: &Fields, pauses: Vec<Pause>) -> String {
 }
 
 /// The line of a message, from a page of DQ.SCAN. Its lease is written only if it is not the queue's.
-pub fn message_line(queue: &[u8], message: &Fields, queue_lease: Option<i64>) -> String {
+pub fn message_line(queue: &[u8], message: &Message, queue_lease: Option<i64>) -> String {
     let is_kept = |(name, value): &&(String, Value)| {
         let is_known = KEPT.contains(&name.as_str()) || RULE.iter().any(|(field, _)| field == name);
         is_known && (name != "lease" || reply::int(value) != queue_lease)
     };
     let fields = message.0.iter().filter(is_kept).cloned().collect();
-    let mut more = vec![("payload", BASE64_STANDARD.encode(message.bytes("payload")).into())];
+    let mut more = vec![("payload", BASE64_STANDARD.encode(message.payload()).into())];
     more.extend(headers_of(message).into_iter().map(|(name, headers)| (name, Json::Object(headers))));
     line(queue, fields, more)
 }
 
 /// The headers as up to two objects, with their keys: of those that are text, and of those that are not.
-fn headers_of(message: &Fields) -> Vec<(&'static str, Map<String, Json>)> {
-    let pairs = message.get("headers").and_then(|headers| reply::pairs(headers.clone()).ok()).unwrap_or_default();
+fn headers_of(message: &Message) -> Vec<(&'static str, Map<String, Json>)> {
     let (mut texts, mut others) = (Map::new(), Map::new());
-    for (name, value) in pairs {
-        let (Value::BulkString(name), Value::BulkString(value)) = (name, value) else { continue };
-        match (std::str::from_utf8(&name), std::str::from_utf8(&value)) {
+    for (name, value) in message.headers() {
+        match (std::str::from_utf8(name), std::str::from_utf8(value)) {
             (Ok(name), Ok(value)) => texts.insert(name.to_owned(), Json::from(value)),
-            _ => others.insert(BASE64_STANDARD.encode(&name), Json::from(BASE64_STANDARD.encode(&value))),
+            _ => others.insert(BASE64_STANDARD.encode(name), Json::from(BASE64_STANDARD.encode(value))),
         };
     }
     let all = [("headers", texts), ("headers-base64", others)];

@@ -153,7 +153,7 @@ impl Load<'_> {
         self.batch.retain(|(message, _, generated)| {
             let held = generated.as_ref().and_then(|_| held.next()).flatten();
             // The same id on another server is that of another message.
-            held.is_none_or(|held| held.bytes("payload") != message.payload)
+            held.is_none_or(|held| held.payload() != message.payload)
         });
         self.held += (before - self.batch.len()) as u64;
         Ok(())

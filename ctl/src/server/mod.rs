@@ -4,6 +4,7 @@ mod advice;
 mod connection;
 mod failure;
 pub mod info;
+mod message;
 pub mod reply;
 mod server_info;
 mod transfer;
@@ -13,6 +14,7 @@ pub use advice::{print_note, quoted};
 pub use connection::Connection;
 pub use failure::{is_cut, Failure, Outcome};
 pub use info::QueueInfo;
+pub use message::Message;
 pub use reply::Fields;
 #[cfg(test)]
 pub use server_info::Clock;

@@ -6,7 +6,7 @@
 use crate::server::failure::Failure;
 use crate::text::QueueName;
 use base64::prelude::{Engine, BASE64_STANDARD};
-use dq_client::{blocking::Client, cmd, Resend, Value};
+use dq_client::Value;
 use serde_json::{json, Map, Value as Json};
 
 /// The fields of a reply, in the order of the server.
@@ -69,11 +69,6 @@ impl Fields {
 
 pub fn no_such_queue(queue: &QueueName) -> String {
     format!("there is no queue {queue}; dqctl ls lists the queues")
-}
-
-/// The fields of a message; `None` if the queue has none of this id.
-pub fn message(client: &Client, queue: &[u8], id: &[u8]) -> Result<Option<Fields>, Failure> {
-    Fields::read(client.call(cmd("DQ.GET").arg(queue).arg(id), Resend::Harmless)?)
 }
 
 /// The pairs of a map, or in RESP2 of the list that stands for one.

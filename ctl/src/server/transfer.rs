@@ -1,7 +1,7 @@
 //! Commands in batches that are repeated until they get through.
 
 use crate::server::failure::{is_cut, Failure};
-use crate::server::Fields;
+use crate::server::message::Message;
 use dq_client::{blocking::Client, cmd, Cmd, Error, Resend, Value};
 use std::time::Duration;
 
@@ -55,9 +55,9 @@ pub fn fewer<T>(most: u64, mut read: impl FnMut(u64, Resend) -> Result<T, Error>
 }
 
 /// The messages of some ids; `None` for those that the queue does not have.
-pub fn get_all(client: &Client, queue: &[u8], ids: &[&[u8]]) -> Result<Vec<Option<Fields>>, Failure> {
+pub fn get_all(client: &Client, queue: &[u8], ids: &[&[u8]]) -> Result<Vec<Option<Message>>, Failure> {
     let commands: Vec<Cmd> = ids.iter().map(|id| cmd("DQ.GET").arg(queue).arg(*id).clone()).collect();
-    persistently(client, &commands).into_iter().map(|reply| Fields::read(reply?)).collect()
+    persistently(client, &commands).into_iter().map(|reply| Message::read(reply?)).collect()
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use super::cursor::Cursor;
 use crate::board::shown_fields;
 use crate::output::{left, named, named_in, payload, wrapped, Line, Style};
-use crate::server::Fields;
+use crate::server;
 use crate::text::bytes;
 use unicode_width::UnicodeWidthStr;
 
@@ -14,7 +14,7 @@ pub struct Message {
     pub queue: Vec<u8>,
     pub id: Vec<u8>,
     /// `None`: it has not been read yet. `Some(None)`: the message no longer exists.
-    pub read: Option<Option<Fields>>,
+    pub read: Option<Option<server::Message>>,
     /// On the first line of the screen.
     cursor: Cursor,
     /// How many lines it has.

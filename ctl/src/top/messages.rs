@@ -4,7 +4,7 @@ use super::cursor::Cursor;
 use super::reader::{Asked, MESSAGES};
 use crate::board::{error_of, message, Board, Row};
 use crate::output::{named, named_in, paragraph, Line, Output, Style};
-use crate::server::Fields;
+use crate::server::Message;
 use crate::text::{bytes, span, visible};
 use dq_client::State;
 
@@ -20,7 +20,7 @@ pub struct Messages {
     pub queue: Vec<u8>,
     pub state: State,
     /// `None`: they have not been read yet. An error is one line.
-    read: Option<Result<Vec<Fields>, String>>,
+    read: Option<Result<Vec<Message>, String>>,
     /// The filter: of the messages that were read, those whose id, error or payload contains it are shown.
     pub filter: String,
     cursor: Cursor,
@@ -52,10 +52,10 @@ impl Messages {
     }
 
     /// Shows what was read. The cursor stays on its message, unless it is on the first line.
-    pub fn take(&mut self, read: Result<Vec<Fields>, String>) {
+    pub fn take(&mut self, read: Result<Vec<Message>, String>) {
         let selected = self.selected().filter(|_| self.cursor.place > 0);
         self.read = Some(read);
-        let place = self.rows().iter().position(|message| selected.as_deref() == Some(message.bytes("id")));
+        let place = self.rows().iter().position(|message| selected.as_deref() == Some(message.id()));
         if let Some(place) = place {
             self.cursor.top = (self.cursor.top + place).saturating_sub(self.cursor.place);
             self.cursor.place = place;
@@ -69,15 +69,15 @@ impl Messages {
 
     /// The id of the message under the cursor.
     pub fn selected(&self) -> Option<Vec<u8>> {
-        self.rows().get(self.cursor.place).map(|message| message.bytes("id").to_vec())
+        self.rows().get(self.cursor.place).map(|message| message.id().to_vec())
     }
 
     /// The messages that the filter shows, without regard to upper and lower case.
-    fn rows(&self) -> Vec<&Fields> {
+    fn rows(&self) -> Vec<&Message> {
         let filter = self.filter.to_lowercase();
         let has = |text: &str| text.to_lowercase().contains(&filter);
-        let is_meant = |message: &Fields| {
-            has(&named(message.bytes("id")))
+        let is_meant = |message: &Message| {
+            has(&named(message.id()))
                 || has(&error_of(message))
                 || ["payload", "result"].iter().any(|name| has(&String::from_utf8_lossy(message.bytes(name))))
         };
@@ -113,7 +113,7 @@ impl Messages {
             return lines;
         }
         let window = self.cursor.window(count, height);
-        let shown: Vec<&Fields> = self.rows().into_iter().skip(window.start).take(window.len()).collect();
+        let shown: Vec<&Message> = self.rows().into_iter().skip(window.start).take(window.len()).collect();
         lines.extend(self.cursor.marked(&message::table(&shown, Some(self.state), &Output::new(false, false)), width));
         lines
     }

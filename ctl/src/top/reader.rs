@@ -2,7 +2,7 @@
 
 use crate::board::{scan::first, Board};
 use crate::findings::{self, Finding};
-use crate::server::{Failure, Fields};
+use crate::server::{Failure, Message};
 use dq_client::{blocking::Client, cmd, Error, Resend, State};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::sync::Arc;
@@ -43,9 +43,9 @@ pub enum Update {
     /// Queues, which are on the board.
     Board,
     /// An error is one line.
-    Messages(Asked, Result<Vec<Fields>, String>),
+    Messages(Asked, Result<Vec<Message>, String>),
     /// The queue, the id and the message; `None`: it does not exist.
-    Message(Vec<u8>, Vec<u8>, Option<Fields>),
+    Message(Vec<u8>, Vec<u8>, Option<Message>),
     Findings(Result<Vec<Finding>, String>),
 }
 
@@ -102,7 +102,7 @@ impl Reader {
             }
             Some(Asked::Message(queue, id)) => {
                 let reply = self.client.call(cmd("DQ.GET").arg(queue).arg(id), Resend::Harmless)?;
-                self.send(Update::Message(queue.clone(), id.clone(), Fields::read(reply).ok().flatten()));
+                self.send(Update::Message(queue.clone(), id.clone(), Message::read(reply).ok().flatten()));
             }
         }
         Ok(())

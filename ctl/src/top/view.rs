@@ -85,7 +85,7 @@ mod tests {
     use super::{screen, Line};
     use crate::board::row::Row;
     use crate::board::tests::board;
-    use crate::server::Fields;
+    use crate::server::{Fields, Message};
     use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
     use dq_client::{State, Value};
     use std::sync::Arc;
@@ -99,11 +99,11 @@ mod tests {
     #[test]
     fn every_size_and_page_is_filled_exactly() {
         let long = "日本語".repeat(40);
-        let message = Fields(vec![
+        let message = Message::from(Fields(vec![
             ("id".to_owned(), Value::BulkString("x\x1b[2J".repeat(60).into_bytes())),
             ("payload".to_owned(), Value::BulkString([0, 27, 255].repeat(100))),
             ("error".to_owned(), Value::BulkString("e\n".repeat(300).into_bytes())),
-        ]);
+        ]));
         for names in [vec![], vec!["a"], vec!["a", long.as_str(), "\x1b[2J\u{202e}"]] {
             for (width, height) in [(1, 1), (3, 2), (10, 5), (80, 24), (200, 50)] {
                 let rows = names.iter().map(|name| (name.as_bytes().to_vec(), Row::with_numbers(&[("ready", 3)])));

@@ -4,9 +4,9 @@ use super::button::{button, button_of_selected, Act, Field, Opt};
 use super::html::{address, contains, element, named_link, queue_url, time};
 use super::overview::select;
 use super::{App, Params, View};
-use crate::board::{cause_of, error_of, message::as_text, pages, recurs, rule, scan, since, Among, Filter, Status};
+use crate::board::{cause_of, error_of, message::as_text, pages, rule, scan, since, Among, Filter, Status};
 use crate::output::cut;
-use crate::server::{Failure, Fields, QueueInfo};
+use crate::server::{Failure, Message, QueueInfo};
 use crate::text::{counted, messages, parse_span, separated, shown, visible};
 use dq_client::{cmd, Error, State, Value};
 use maud::{html, Markup};
@@ -101,7 +101,7 @@ impl Chosen {
 /// What was found.
 #[derive(Default)]
 struct Selection {
-    messages: Vec<Fields>,
+    messages: Vec<Message>,
     number: u64,
     /// How many there are of each cause, and from each former queue.
     causes: HashMap<String, u64>,
@@ -161,22 +161,22 @@ pub fn list(app: &App, queue: &[u8], info: &QueueInfo, tab: &str, params: &Param
 fn selected(app: &App, queue: &[u8], chosen: &Chosen) -> Result<Selection, Failure> {
     let (mut found, began) = (Selection::default(), Instant::now());
     // All conditions, but for those that begin so.
-    let meets = |message: &Fields, but: Option<&str>| {
+    let meets = |message: &Message, but: Option<&str>| {
         let mut conditions = chosen.conditions.iter().zip(&chosen.filter.conditions);
         conditions.all(|(text, one)| but.is_some_and(|but| text.starts_with(but)) || one.holds(message))
     };
     let all = Filter { conditions: Vec::new(), ..chosen.filter.clone() };
     let exists = pages(&app.client, queue, &all, |page| {
         for mut message in page {
-            if message.int("died").is_some() || message.get("from").is_some() {
+            if message.died().is_some() || message.origin().is_some() {
                 if meets(&message, Some("cause=")) {
                     *found.causes.entry(cause_of(&message)).or_default() += 1;
                 }
-                if message.get("from").is_some() && meets(&message, Some("from=")) {
-                    *found.origins.entry(message.bytes("from").to_vec()).or_default() += 1;
+                if let Some(origin) = message.origin().filter(|_| meets(&message, Some("from="))) {
+                    *found.origins.entry(origin.to_vec()).or_default() += 1;
                 }
             }
-            let is_held = chosen.consumer.as_ref().is_none_or(|name| message.bytes("consumer") == name.as_slice());
+            let is_held = chosen.consumer.as_ref().is_none_or(|name| message.consumer() == name.as_slice());
             if is_held && meets(&message, None) {
                 found.number += 1;
                 shorten(&mut message);
@@ -196,7 +196,7 @@ fn selected(app: &App, queue: &[u8], chosen: &Chosen) -> Result<Selection, Failu
 }
 
 /// Keeps the beginning of a payload, since many may be large.
-fn shorten(message: &mut Fields) {
+fn shorten(message: &mut Message) {
     for (name, value) in &mut message.0 {
         if let ("payload", Value::BulkString(payload)) = (name.as_str(), value) {
             payload.truncate(payload.len().min(BEGINNING));
@@ -205,13 +205,13 @@ fn shorten(message: &mut Fields) {
 }
 
 /// Dead and done messages come newest first, others in the order in which they leave their state.
-fn place(among: Among, message: &Fields) -> [i64; 3] {
-    let number = |name: &str| message.int(name).unwrap_or(0);
+fn place(among: Among, message: &Message) -> [i64; 3] {
+    let [due, deadline, created] = [message.due(), message.deadline(), message.created()].map(|at| at.unwrap_or(0));
     match among {
-        Among::State(State::Ready) => [-number("priority"), number("due"), number("created")],
-        Among::State(State::Delayed) => [number("due"), -number("priority"), number("created")],
-        Among::State(State::Inflight) => [number("deadline"), number("created"), 0],
-        Among::State(_) | Among::Letters => [-since(message).unwrap_or(0), -number("created"), 0],
+        Among::State(State::Ready) => [-message.priority(), due, created],
+        Among::State(State::Delayed) => [due, -message.priority(), created],
+        Among::State(State::Inflight) => [deadline, created, 0],
+        Among::State(_) | Among::Letters => [-since(message).unwrap_or(0), -created, 0],
     }
 }
 
@@ -288,18 +288,18 @@ fn act_on_all(act: Act, is_chosen: bool) -> Option<Act> {
 }
 
 /// A message in a list.
-fn item(queue: &[u8], message: &Fields, tab: &str, is_selected: bool) -> Markup {
-    let id = shown(message.bytes("id"));
+fn item(queue: &[u8], message: &Message, tab: &str, is_selected: bool) -> Markup {
+    let id = shown(message.id());
     // The receipt names the delivery that was looked at: a later one is left alone.
-    let selected = if tab == "inflight" { shown(message.bytes("receipt")) } else { id.clone() };
+    let selected = if tab == "inflight" { shown(message.receipt()) } else { id.clone() };
     let payload = message.get(if tab == "done" { "result" } else { "payload" }).and_then(as_text).unwrap_or_default();
     let error = error_of(message);
     html! {
-        li id=(element("message", &[message.bytes("id"), message.bytes("receipt")])) {
+        li id=(element("message", &[message.id(), message.receipt()])) {
             @if is_selected { input type="checkbox" name="ids" value=(selected) aria-label={ "Select " (id) }; }
             div {
                 p.line-one {
-                    (named_link(&address("message", &[("queue", queue), ("id", message.bytes("id"))]), &id))
+                    (named_link(&address("message", &[("queue", queue), ("id", message.id())]), &id))
                     span.dim { (when(message)) }
                 }
                 @if !error.is_empty() { p.error { (cut(&visible(&error), BEGINNING)) } }
@@ -311,27 +311,27 @@ fn item(queue: &[u8], message: &Fields, tab: &str, is_selected: bool) -> Markup 
 }
 
 /// The time that matters for a message in its state.
-pub fn when(message: &Fields) -> Markup {
-    let (words, field) = match message.text("state").as_str() {
-        _ if message.int("died").is_some() => ("died ", "died"),
-        "inflight" => ("lease expires ", "deadline"),
-        "done" => ("done ", "done"),
-        _ => ("due ", "due"),
+pub fn when(message: &Message) -> Markup {
+    let (words, at) = match message.state() {
+        _ if message.died().is_some() => ("died ", message.died()),
+        Some(State::Inflight) => ("lease expires ", message.deadline()),
+        Some(State::Done) => ("done ", message.done()),
+        Some(_) | None => ("due ", message.due()),
     };
-    html! { (words) (time(message.int(field))) }
+    html! { (words) (time(at)) }
 }
 
-fn facts(message: &Fields) -> String {
+fn facts(message: &Message) -> String {
     let attempts = message.number("attempt");
     let named = |name: &str| {
         Some(message.bytes(name)).filter(|value| !value.is_empty()).map(|value| format!("{name} {}", shown(value)))
     };
     let all = [
-        recurs(message).then(|| rule(message)),
+        message.recurs().then(|| rule(message)),
         (attempts > 0).then(|| counted(attempts, "attempt", "attempts")),
         named("reason"),
         named("from"),
-        message.int("priority").filter(|priority| *priority != 0).map(|priority| format!("priority {priority}")),
+        Some(message.priority()).filter(|priority| *priority != 0).map(|priority| format!("priority {priority}")),
         named("group"),
         named("consumer"),
     ];
@@ -348,7 +348,7 @@ pub fn schedules(app: &App, queue: &[u8], info: &QueueInfo) -> Result<Markup, Fa
             Ok(if is_partial { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
         })?;
     }
-    all.sort_by_key(|message| message.int("due"));
+    all.sort_by_key(|message| message.due());
     let name = shown(queue);
     Ok(html! {
         @if app.allow_writes {
@@ -357,11 +357,11 @@ pub fn schedules(app: &App, queue: &[u8], info: &QueueInfo) -> Result<Markup, Fa
         }
         ol.messages id="messages" {
             @for message in all.iter().take(10 * STEP) {
-                @let this = [Opt::Queue.is(&*name), Opt::Ids.is(vec![shown(message.bytes("id"))])];
+                @let this = [Opt::Queue.is(&*name), Opt::Ids.is(vec![shown(message.id())])];
                 (item(queue, message, "delayed", false))
                 @if app.allow_writes {
-                    li.buttons id=(element("acts", &[message.bytes("id")])) {
-                        @if message.text("state") == "delayed" { (button("Run now", Act::Promote, &this, &[])) }
+                    li.buttons id=(element("acts", &[message.id()])) {
+                        @if message.state() == Some(State::Delayed) { (button("Run now", Act::Promote, &this, &[])) }
                         (button("End", Act::Cancel, &this, &[]))
                     }
                 }
@@ -388,7 +388,7 @@ pub fn find(app: &App, params: &Params) -> Result<View, Failure> {
         }
         looked += 1;
         match app.client.call(cmd("DQ.GET").arg(name).arg(id), dq_client::Resend::Harmless) {
-            Ok(reply) => found.extend(Fields::read(reply)?.map(|message| (name, message))),
+            Ok(reply) => found.extend(Message::read(reply)?.map(|message| (name, message))),
             Err(Error::WrongType(_) | Error::NoPermission(_)) => {}
             Err(error) => return Err(error.into()),
         }

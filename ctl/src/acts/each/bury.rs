@@ -4,7 +4,7 @@ use crate::acts::change::{Change, Part, Scope, Words};
 use crate::acts::command::command;
 use crate::board::Among;
 use crate::cli::{BuryArgs, ManyArgs};
-use crate::server::{Failure, Fields};
+use crate::server::{Failure, Message};
 use crate::text::{MessageId, QueueName};
 use dq_client::{Cmd, Resend, State};
 use serde_json::{json, Value as Json};
@@ -41,9 +41,8 @@ impl Change for BuryArgs {
         Some(&self.target.many)
     }
 
-    fn fits(&self, message: &Fields) -> bool {
-        let state = message.text("state");
-        state != "dead" && state != "done"
+    fn fits(&self, message: &Message) -> bool {
+        !matches!(message.state(), Some(State::Dead | State::Done))
     }
 
     fn needed(&self) -> &'static str {
@@ -54,8 +53,8 @@ impl Change for BuryArgs {
         Resend::Harmless
     }
 
-    fn is_done_to(&self, message: &Fields) -> bool {
-        message.text("state") == "dead"
+    fn is_done_to(&self, message: &Message) -> bool {
+        message.state() == Some(State::Dead)
     }
 
     fn line(&self, id: &MessageId, answer: Option<String>) -> (String, Json) {

@@ -3,7 +3,7 @@
 use crate::acts::change::{Change, Part, Scope, Words};
 use crate::acts::command::command;
 use crate::cli::{ManyArgs, PromoteArgs};
-use crate::server::Fields;
+use crate::server::Message;
 use crate::text::QueueName;
 use dq_client::{Cmd, State};
 
@@ -39,8 +39,8 @@ impl Change for PromoteArgs {
         self.count
     }
 
-    fn fits(&self, message: &Fields) -> bool {
-        message.text("state") == "delayed"
+    fn fits(&self, message: &Message) -> bool {
+        message.state() == Some(State::Delayed)
     }
 
     fn needed(&self) -> &'static str {

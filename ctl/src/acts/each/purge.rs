@@ -2,9 +2,9 @@
 
 use crate::acts::change::{Change, Part, Scope, Words};
 use crate::acts::command::command;
-use crate::board::{each_page, is_older, older_than, recurs, scan, Among, Filter};
+use crate::board::{each_page, is_older, older_than, scan, Among, Filter};
 use crate::cli::{ManyArgs, PurgeArgs};
-use crate::server::{Failure, Fields, QueueInfo};
+use crate::server::{Failure, Message, QueueInfo};
 use crate::text::{messages, millis, now_ms, visible, QueueName};
 use dq_client::{blocking::Client, Cmd, State};
 
@@ -76,7 +76,7 @@ impl Change for PurgeArgs {
 fn count_recurring(client: &Client, queue: &[u8], info: &QueueInfo, states: &[State]) -> Result<u64, Failure> {
     let mut recurring = 0;
     if info.schedules > 0 {
-        let is_in = |message: &&Fields| states.iter().any(|state| message.text("state") == state.as_str());
+        let is_in = |message: &&Message| states.iter().any(|state| message.state() == Some(*state));
         scan::each_page(client, queue, info, &["RECURRING"], |page| {
             recurring += page.iter().filter(is_in).count() as u64;
         })?;
@@ -87,10 +87,10 @@ fn count_recurring(client: &Client, queue: &[u8], info: &QueueInfo, states: &[St
 /// How many messages of a group or of an age would be removed. The counts of the queue do not have this number.
 fn count_by_reading(args: &PurgeArgs, client: &Client, queue: &[u8], states: &[State]) -> Result<u64, Failure> {
     let mut number = 0;
-    let is_selected = |message: &&Fields| {
-        args.group.as_ref().is_none_or(|group| message.bytes("group") == group.as_bytes())
+    let is_selected = |message: &&Message| {
+        args.group.as_ref().is_none_or(|group| message.group() == group.as_bytes())
             && args.older.is_none_or(|age| is_older(message, age, now_ms()))
-            && (args.recurring || !recurs(message))
+            && (args.recurring || !message.recurs())
     };
     for state in states {
         let all = Filter { among: Among::State(*state), ..Filter::default() };

@@ -94,7 +94,7 @@ fn pushed_before(
     repetition: Result<Value, Error>,
 ) -> Result<Value, Failure> {
     match site.message(id.as_bytes()) {
-        Ok(Some(message)) if message.bytes("payload") == payload(args) => Ok(Value::BulkString(id.as_bytes().to_vec())),
+        Ok(Some(message)) if message.payload() == payload(args) => Ok(Value::BulkString(id.as_bytes().to_vec())),
         Ok(Some(_)) => Ok(repetition?),
         Ok(None) | Err(_) => Err(Failure::failed(format!(
             "the connection was lost, and it is unknown whether the message was pushed: the queue {} has accepted \

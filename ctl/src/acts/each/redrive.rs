@@ -4,7 +4,7 @@ use crate::acts::change::{Change, Part, Scope, Words};
 use crate::acts::command::{command, script};
 use crate::board::is_letter;
 use crate::cli::{among, ManyArgs, RedriveArgs};
-use crate::server::Fields;
+use crate::server::Message;
 use crate::text::{millis, QueueName};
 use dq_client::{Cmd, State};
 
@@ -52,11 +52,11 @@ impl Change for RedriveArgs {
         self.target.count
     }
 
-    fn fits(&self, message: &Fields) -> bool {
+    fn fits(&self, message: &Message) -> bool {
         if self.letters {
             is_letter(message)
         } else {
-            message.text("state") == "dead"
+            message.state() == Some(State::Dead)
         }
     }
 

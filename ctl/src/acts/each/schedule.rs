@@ -4,9 +4,8 @@ use crate::acts::change::{Change, ChangeQueue, Part, Scope, Words};
 use crate::acts::command::command;
 use crate::acts::report::Report;
 use crate::acts::site::Site;
-use crate::board::recurs;
 use crate::cli::ScheduleArgs;
-use crate::server::{reply::text, reply::unexpected, Failure, Fields};
+use crate::server::{reply::text, reply::unexpected, Failure, Message};
 use crate::text::{millis, shown, unix_ms, QueueName};
 use dq_client::{Cmd, Raw};
 use serde_json::json;
@@ -58,7 +57,7 @@ impl ChangeQueue for ScheduleArgs {
         let before = self.id.as_ref().and_then(|id| site.message(id.as_bytes()).ok().flatten());
         let answer = self.send(site, Part::Whole)?;
         let declared = text(&answer).ok_or_else(|| unexpected(&answer))?;
-        let replaced = before.filter(|message| !recurs(message) && declared != "unchanged");
+        let replaced = before.filter(|message| !message.recurs() && declared != "unchanged");
         let object = json!({ "id": self.id, "schedule": declared });
         Ok(Some(match replaced {
             Some(message) => with_replaced(site, &declared, object, &message),
@@ -68,8 +67,8 @@ impl ChangeQueue for ScheduleArgs {
 }
 
 /// The report on a schedule that has taken the place of a message that did not recur.
-fn with_replaced(site: &Site, declared: &str, mut object: serde_json::Value, message: &Fields) -> Report {
-    let (state, id) = (message.text("state"), shown(message.bytes("id")));
+fn with_replaced(site: &Site, declared: &str, mut object: serde_json::Value, message: &Message) -> Report {
+    let (state, id) = (message.text("state"), shown(message.id()));
     if let Some(object) = object.as_object_mut() {
         object.insert("was".to_owned(), state.clone().into());
     }

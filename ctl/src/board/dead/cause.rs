@@ -1,8 +1,7 @@
 //! The cause of a death: the first line of the error, without what differs from message to message.
 
-use crate::server::{reply::text, Fields};
+use crate::server::Message;
 use crate::text::readable;
-use dq_client::Value;
 use std::ops::RangeInclusive;
 
 /// The most characters of a cause.
@@ -38,9 +37,9 @@ const LEASE: &str = "(lease expired)";
 
 /// The error of a dead message for a list, the most telling line first. If its lease expired, that precedes the error
 /// of an earlier attempt.
-pub fn error_of(message: &Fields) -> String {
-    match (is_of_lease(message), readable(message.bytes("error"))) {
-        (false, error) if error.is_empty() => header(message, "dq-error").unwrap_or_default(),
+pub fn error_of(message: &Message) -> String {
+    match (message.has_lost_lease(), readable(message.error())) {
+        (false, error) if error.is_empty() => message.header("dq-error").unwrap_or_default(),
         (false, error) if error.starts_with(TRACEBACK) => format!("{}: {error}", line_of(&error).unwrap_or_default()),
         (false, error) => error,
         (true, error) if error.is_empty() => LEASE.to_owned(),
@@ -48,22 +47,12 @@ pub fn error_of(message: &Fields) -> String {
     }
 }
 
-/// A header, such as those in which `DEADFORWARD QUEUE` notes how a message died in its former queue.
-pub fn header(message: &Fields, name: &str) -> Option<String> {
-    let Some(Value::Map(headers)) = message.get("headers") else { return None };
-    headers.iter().find(|(header, _)| text(header).as_deref() == Some(name)).and_then(|(_, value)| text(value))
-}
-
-fn is_of_lease(message: &Fields) -> bool {
-    message.int("lease-expired") == Some(1)
-}
-
 /// The cause of the death of a message; in parentheses if its last attempt left no error.
-pub fn cause_of(message: &Fields) -> String {
-    if is_of_lease(message) {
+pub fn cause_of(message: &Message) -> String {
+    if message.has_lost_lease() {
         return LEASE.to_owned();
     }
-    let error = readable(message.bytes("error"));
+    let error = readable(message.error());
     match line_of(&error) {
         Some(line) => normalized(line),
         None => format!("({})", message.text("reason")),
@@ -167,7 +156,7 @@ fn write_numbers(word: &str, cause: &mut String) {
 #[cfg(test)]
 mod tests {
     use super::{error_of, line_of, normalized};
-    use crate::server::Fields;
+    use crate::server::{Fields, Message};
     use dq_client::Value;
 
     #[test]
@@ -243,7 +232,7 @@ mod tests {
     #[test]
     fn a_list_shows_the_line_of_a_traceback_that_says_most_first() {
         let error = "Traceback (most recent call last):\n  File\nKeyError: 'a'\n";
-        let message = Fields(vec![("error".to_owned(), Value::BulkString(error.into()))]);
+        let message = Message::from(Fields(vec![("error".to_owned(), Value::BulkString(error.into()))]));
         assert_eq!(error_of(&message), format!("KeyError: 'a': {error}"));
     }
 }

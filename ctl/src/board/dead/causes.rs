@@ -40,13 +40,13 @@ impl Causes {
                 if self.0.len() >= MOST && !self.0.contains_key(&text) {
                     text = OTHERS.to_owned();
                 }
-                let died = message.int("died").unwrap_or(0);
+                let died = message.died().unwrap_or(0);
                 let cause = self.0.entry(text).or_insert_with(|| Cause { oldest: died, ..Cause::default() });
                 cause.count += 1;
                 *cause.queues.entry(name.clone()).or_default() += 1;
                 cause.oldest = cause.oldest.min(died);
                 if died >= cause.newest {
-                    (cause.newest, cause.id) = (died, shown(message.bytes("id")));
+                    (cause.newest, cause.id) = (died, shown(message.id()));
                 }
             }
         })

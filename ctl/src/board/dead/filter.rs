@@ -2,7 +2,7 @@
 
 use super::cause::cause_of;
 use super::letters::as_it_died;
-use crate::server::Fields;
+use crate::server::Message;
 use crate::text::{exact, millis, shown, visible};
 use dq_client::State;
 use std::fmt;
@@ -88,7 +88,7 @@ impl FromStr for Condition {
 }
 
 impl Condition {
-    pub fn holds(&self, message: &Fields) -> bool {
+    pub fn holds(&self, message: &Message) -> bool {
         let value = match self.field {
             "cause" => cause_of(message),
             "id" | "group" | "from" => shown(message.bytes(self.field)),
@@ -110,16 +110,16 @@ impl Filter {
     }
 
     /// Returns the message if it is selected; a letter as it died.
-    pub fn meets(&self, message: Fields, now: i64) -> Option<Fields> {
+    pub fn meets(&self, message: Message, now: i64) -> Option<Message> {
         let message = match self.among {
-            Among::State(state) => Some(message).filter(|message| message.text("state") == state.as_str()),
+            Among::State(state) => Some(message).filter(|message| message.state() == Some(state)),
             Among::Letters => as_it_died(message),
         };
         message.filter(|message| self.selects(message, now))
     }
 
     /// Whether a message meets the conditions and the age, whatever `among` and `oldest` say. `now` is in Unix ms.
-    pub fn selects(&self, message: &Fields, now: i64) -> bool {
+    pub fn selects(&self, message: &Message, now: i64) -> bool {
         self.older.is_none_or(|age| is_older(message, age, now))
             && self.conditions.iter().all(|condition| condition.holds(message))
     }
@@ -158,41 +158,42 @@ pub fn older_than(age: Duration) -> String {
 
 /// Whether a message has been in its state for at least this time, as `DQ.PURGE` with `OLDER` counts it. `now` is in
 /// Unix ms.
-pub fn is_older(message: &Fields, age: Duration, now: i64) -> bool {
+pub fn is_older(message: &Message, age: Duration, now: i64) -> bool {
     let age = i64::try_from(millis(age)).unwrap_or(i64::MAX);
     since(message).is_some_and(|since| since <= now.saturating_sub(age))
 }
 
 /// When a message came into its state, in Unix ms; of a letter, when it died.
-pub fn since(message: &Fields) -> Option<i64> {
-    if let Some(died) = message.int("died") {
+pub fn since(message: &Message) -> Option<i64> {
+    if let Some(died) = message.died() {
         return Some(died);
     }
-    match message.text("state").as_str() {
-        "delayed" => message.int("created"),
-        "ready" => message.int("due"),
-        "inflight" => delivered(&message.text("receipt")),
-        _ => message.int("done"),
+    match message.state() {
+        Some(State::Delayed) => message.created(),
+        Some(State::Ready) => message.due(),
+        Some(State::Inflight) => message.delivered(),
+        Some(State::Dead | State::Done) => message.done(),
+        // A state of a newer server.
+        Some(_) | None => None,
     }
-}
-
-/// When a delivery began, in Unix ms. The number of its receipt is made of that instant and a count of 20 bits.
-fn delivered(receipt: &str) -> Option<i64> {
-    let (_, number) = receipt.rsplit_once('#')?;
-    Some(number.parse::<i64>().ok()? >> 20)
 }
 
 #[cfg(test)]
 mod tests {
     use super::{Condition, Filter};
-    use crate::server::Fields;
+    use crate::server::{Fields, Message};
     use dq_client::Value;
     use std::time::Duration;
 
-    fn message() -> Fields {
+    fn message() -> Message {
         let text = |name: &str, text: &str| (name.to_owned(), Value::BulkString(text.as_bytes().to_vec()));
         let died = ("died".to_owned(), Value::Int(10_000));
-        Fields(vec![text("id", "m-1"), text("error", "Timeout after 523ms"), text("reason", "retries"), died])
+        Message::from(Fields(vec![
+            text("id", "m-1"),
+            text("error", "Timeout after 523ms"),
+            text("reason", "retries"),
+            died,
+        ]))
     }
 
     #[test]

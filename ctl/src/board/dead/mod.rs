@@ -20,7 +20,7 @@ pub use newest::frequent_cause;
 pub use target::{target, target_in_words, target_queue};
 
 use crate::board::scan;
-use crate::server::{info, Failure, Fields};
+use crate::server::{info, Failure, Message};
 use crate::text::now_ms;
 use dq_client::blocking::Client;
 use std::ops::ControlFlow;
@@ -30,7 +30,7 @@ pub fn each_page(
     client: &Client,
     queue: &[u8],
     filter: &Filter,
-    mut visit: impl FnMut(Vec<Fields>),
+    mut visit: impl FnMut(Vec<Message>),
 ) -> Result<bool, Failure> {
     pages(client, queue, filter, |page| {
         visit(page);
@@ -43,7 +43,7 @@ pub fn pages(
     client: &Client,
     queue: &[u8],
     filter: &Filter,
-    mut visit: impl FnMut(Vec<Fields>) -> Result<ControlFlow<()>, Failure>,
+    mut visit: impl FnMut(Vec<Message>) -> Result<ControlFlow<()>, Failure>,
 ) -> Result<bool, Failure> {
     let Some(info) = info::read(client, queue)? else { return Ok(false) };
     let options = match filter.among {

@@ -18,7 +18,7 @@ pub fn frequent_cause(client: &Client, queue: &[u8], info: &QueueInfo) -> Option
     let recent = i64::try_from(millis(RECENT)).unwrap_or(i64::MAX);
     let since = now_ms().saturating_sub(recent);
     let mut newest = first(client, queue, "dead", info, (READ, BYTES)).ok()?;
-    newest.retain(|message| message.int("died").is_some_and(|died| died > since));
+    newest.retain(|message| message.died().is_some_and(|died| died > since));
     let mut causes = BTreeMap::<String, usize>::new();
     newest.iter().for_each(|message| *causes.entry(cause_of(message)).or_default() += 1);
     let (cause, number) = causes.iter().max_by_key(|(_, number)| **number)?;

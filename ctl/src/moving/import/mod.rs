@@ -16,9 +16,9 @@ use crate::board::names;
 use crate::cli::{ImportArgs, Kind};
 use crate::moving::push::{push_all, NewMessage, Pushed, Rule, BATCH};
 use crate::output::{Output, Progress, Task, Unit};
-use crate::server::{get_all, persistently, reply, Failure, Fields, Outcome, BATCH_BYTES};
+use crate::server::{get_all, persistently, reply, Failure, Message, Outcome, BATCH_BYTES};
 use crate::text::shown;
-use dq_client::{blocking::Client, cmd, Cmd, Error, Resend};
+use dq_client::{blocking::Client, cmd, Cmd, Error, Resend, State};
 use serde_json::json;
 use source::{exists, Element, Reader};
 use std::os::unix::ffi::OsStrExt;
@@ -216,7 +216,7 @@ impl Import<'_> {
         let queue = self.args.queue.as_bytes();
         match get_all(self.client, queue, &[&message.id])?.pop().flatten() {
             // Its runs go on there, so its due time differs from that of the source.
-            Some(held) if held.int("every").is_some() || !held.text("cron").is_empty() => self.counts.already += 1,
+            Some(held) if held.recurs() => self.counts.already += 1,
             Some(_) => {
                 self.counts.fail(format!("{}: the queue has a message of this id", shown(&message.id)));
                 return Ok(0);
@@ -296,17 +296,17 @@ impl Import<'_> {
 /// Describes the difference. A job is removed only if it is certain that the queue has this one, since a library can
 /// put a job of the same id there again: it was not delivered since it was imported, and has the due time of the
 /// source.
-fn difference(message: &NewMessage, held: Option<&Fields>, is_certain: bool) -> Option<&'static str> {
+fn difference(message: &NewMessage, held: Option<&Message>, is_certain: bool) -> Option<&'static str> {
     let Some(held) = held else {
         return (!is_certain).then_some("the queue had a job of this id, which may be another one");
     };
-    let state = held.text("state");
-    if held.bytes("payload") != message.payload {
-        return (!is_certain || state != "done").then_some("the queue has another message of this id");
+    let state = held.state();
+    if held.payload() != message.payload {
+        return (!is_certain || state != Some(State::Done)).then_some("the queue has another message of this id");
     }
-    let is_as_dead = message.dead.is_none() || state == "dead";
+    let is_as_dead = message.dead.is_none() || state == Some(State::Dead);
     let is_waiting =
-        matches!(state.as_str(), "delayed" | "ready") && held.int("attempt") == message.attempt.or(Some(0));
-    let is_same = is_as_dead && (message.due.is_none() || (is_waiting && held.int("due") == message.due));
+        matches!(state, Some(State::Delayed | State::Ready)) && held.attempt() == message.attempt.or(Some(0));
+    let is_same = is_as_dead && (message.due.is_none() || (is_waiting && held.due() == message.due));
     (!is_certain && !is_same).then_some("the queue has it already, but in another state, or with another due time")
 }
