@@ -47,7 +47,7 @@ export function ofError(error: unknown): Outcome {
     const delay = after === undefined ? [] : ['DELAY', String(Math.round(after))];
     return ['DQ.NACK', ...delay, ...(message ? ['ERROR', packed(cut(message, ERROR_BYTES))] : [])];
   }
-  const summary = cut(summaryOf(error), SUMMARY_BYTES);
+  const summary = summaryOf(error);
   const frames = framesOf(error);
   const room = ERROR_BYTES - summary.length - 1;
   const all = frames ? Buffer.concat([summary, Buffer.from('\n'), cut(frames, room)]) : summary;
@@ -55,29 +55,52 @@ export function ofError(error: unknown): Outcome {
 }
 
 /** Returns the name and the text of what was thrown, and of its causes. */
-function summaryOf(error: unknown): string {
-  const lines = [`${nameOf(error)}: ${messageOf(error)}`];
-  let cause = causeOf(error);
-  while (cause !== undefined && lines.length <= MOST_CAUSES) {
-    lines.push(`caused by ${nameOf(cause)}: ${messageOf(cause)}`);
-    cause = causeOf(cause);
-  }
-  return lines.join('\n');
+function summaryOf(error: unknown): Buffer {
+  const causes = causesOf(error);
+  // Whoever threw the error may have written a long text: its causes have their room.
+  const most = causes.length === 0 ? SUMMARY_BYTES : SUMMARY_BYTES / 2;
+  const own = cut(`${nameOf(error)}: ${messageOf(error)}`, most);
+  const theirs = causes.map((cause) => `\ncaused by ${nameOf(cause)}: ${messageOf(cause)}`);
+  return Buffer.concat([own, cut(theirs.join(''), SUMMARY_BYTES - own.length)]);
 }
 
-function causeOf(error: unknown): unknown {
-  return error instanceof Error ? (error.cause ?? undefined) : undefined;
+/** Returns the causes of an error that can be told, the nearest first, each once. */
+function causesOf(error: unknown): unknown[] {
+  const seen = [error];
+  try {
+    let cause = error instanceof Error ? error.cause : undefined;
+    while (
+      (cause instanceof Error || typeof cause === 'string') &&
+      seen.length <= MOST_CAUSES &&
+      !seen.includes(cause)
+    ) {
+      seen.push(cause);
+      cause = cause instanceof Error ? cause.cause : undefined;
+    }
+  } catch {
+    // A cause that cannot be read is left out, and those behind it.
+  }
+  return seen.slice(1);
 }
 
 function nameOf(error: unknown): string {
-  if (!(error instanceof Error)) return 'thrown';
-  return (error.name === 'Error' && error.constructor?.name) || String(error.name);
+  try {
+    if (!(error instanceof Error)) return 'thrown';
+    return (error.name === 'Error' && error.constructor?.name) || String(error.name);
+  } catch {
+    return 'an error without a name';
+  }
 }
 
-/** Returns the text of what was thrown. */
+/**
+ * Returns the text of what was thrown. That of several errors together, such as those of the addresses of a host, is
+ * that of the first one if they have none of their own.
+ */
 export function messageOf(error: unknown): string {
   try {
-    return String(error instanceof Error ? error.message : error);
+    if (!(error instanceof Error)) return String(error);
+    const first = error instanceof AggregateError && !error.message ? error.errors[0] : undefined;
+    return first instanceof Error ? String(first.message) : String(error.message);
   } catch {
     return '(the text of this error cannot be read)';
   }
@@ -85,8 +108,12 @@ export function messageOf(error: unknown): string {
 
 /** Returns where an error was thrown, the innermost function first. */
 function framesOf(error: unknown): string {
-  const lines = error instanceof Error ? String(error.stack ?? '').split('\n') : [];
-  return lines.filter((line) => /^\s+at /.test(line) && !line.includes(__dirname)).join('\n');
+  try {
+    const lines = error instanceof Error ? String(error.stack ?? '').split('\n') : [];
+    return lines.filter((line) => /^\s+at /.test(line) && !line.includes(__dirname)).join('\n');
+  } catch {
+    return '';
+  }
 }
 
 /** Returns the first bytes of a text, up to the end of a character. */

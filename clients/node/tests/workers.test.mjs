@@ -238,6 +238,33 @@ test('failures are logged, and say what is now dead', async (t) => {
   assert.match(lines[2], /^q: message "odd" at attempt 1 failed: DqError: the payload is not the JSON of a job/);
 });
 
+test('odd causes of an error harm neither its text nor the worker', async (t) => {
+  const itself = new Error('itself');
+  itself.cause = itself;
+  const unreadable = new Error('unreadable');
+  Object.defineProperty(unreadable, 'cause', { get: () => assert.fail('it cannot be read') });
+  const addresses = new AggregateError([new Error('connect ECONNREFUSED ::1:25')]);
+  const errors = [
+    [itself, /^Error: itself\n +at /],
+    [unreadable, /^Error: unreadable\n +at /],
+    [new Error('a code', { cause: { code: 3 } }), /^Error: a code\n +at /],
+    [
+      new Error('no mail', { cause: addresses }),
+      /^Error: no mail\ncaused by AggregateError: connect ECONNREFUSED ::1:25\n/,
+    ],
+    [new Error('x'.repeat(600), { cause: new TypeError('no @') }), /^Error: x+\ncaused by TypeError: no @\n +at /],
+  ];
+  const { queue, worker } = await working(t, (job) => {
+    throw errors[job.data][0];
+  });
+  for (const [number, [, text]] of errors.entries()) {
+    const dead = once(worker, 'dead');
+    await queue.add('odd', number, { attempts: 1 });
+    const [job] = await dead;
+    assert.match(job.failedReason, text);
+  }
+});
+
 test('a worker that is closed gives back what it did not finish', async (t) => {
   const { queue, worker, events } = await working(t, () => new Promise(() => {}), { concurrency: 2, grace: 100 });
   assert.equal(worker.isHealthy(), true);
