@@ -10,6 +10,7 @@ use apalis_core::worker::builder::WorkerBuilder;
 use dq_client::{Client, Settings, State};
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
+use std::sync::mpsc;
 use std::time::{Duration, SystemTime};
 
 /// Retries come at once, and there are `retries` of them.
@@ -40,6 +41,8 @@ fn an_abort_is_dead_at_once() {
 }
 
 const URL: &str = "APALIS_DQ_TEST_URL";
+/// How long the worker of another process may be silent.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A worker in a program that has chosen no log, in a process of its own.
 #[test]
@@ -57,8 +60,15 @@ fn a_worker_without_a_log_writes_failures_to_standard_error() {
     let mut worker = Command::new(std::env::current_exe().unwrap());
     worker.args(["--exact", "failing::works_without_a_log", "--ignored", "--nocapture"]).env(URL, server.url());
     let mut worker = Process(worker.stderr(Stdio::piped()).spawn().unwrap());
-    let mut lines = BufReader::new(worker.0.stderr.take().unwrap()).lines().map(Result::unwrap);
-    let mut until_said = |text: &str| lines.find(|line| line.contains(text)).unwrap();
+    let lines = BufReader::new(worker.0.stderr.take().unwrap()).lines().map(Result::unwrap);
+    let (say, said) = mpsc::channel();
+    std::thread::spawn(move || lines.for_each(|line| drop(say.send(line))));
+    let until_said = |text: &str| loop {
+        let line = said.recv_timeout(PATIENCE).unwrap_or_else(|_| panic!("it does not say {text:?}"));
+        if line.contains(text) {
+            return line;
+        }
+    };
     with_client(&server, |client| async move {
         numbers(&client).push(1).await.unwrap();
     });
