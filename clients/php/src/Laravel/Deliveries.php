@@ -170,6 +170,7 @@ final class Deliveries
             $delivery = $inTurn ? $this->popInTurn($queues) : $this->popFirst($queues);
             if ($delivery !== null) {
                 $this->keep($delivery);
+                $this->name = ''; // It is held under that name, which is not to be released.
             }
         } catch (ServerUnreachable $error) {
             $this->mayHold = true;
@@ -179,7 +180,7 @@ final class Deliveries
     }
 
     /**
-     * What a pop delivered whose reply was lost was delivered to nobody. A worker that pops holds nothing else.
+     * What a pop delivered whose reply was lost was delivered to nobody. Its name holds nothing else.
      *
      * @param list<string> $queues
      */
@@ -273,11 +274,12 @@ final class Deliveries
 
     /**
      * The name of this process, under which the server lists what it holds. Its end is random, as workers in containers
-     * may all have the same host and process, and what one of them held is given back by this name.
+     * may all have the same host and process, and what a failed pop took is given back by this name. It is another one
+     * after each delivery, because the jobs of earlier pops may still run.
      */
     private function consumer(): string
     {
-        if ($this->named !== getmypid()) {
+        if ($this->name === '' || $this->named !== getmypid()) {
             $this->named = getmypid();
             $random = bin2hex(random_bytes(4));
             $this->name = substr((string) gethostname(), 0, 80) . ":{$this->named}:laravel:{$random}";

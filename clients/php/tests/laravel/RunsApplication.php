@@ -124,15 +124,16 @@ trait RunsApplication
     }
 
     /**
-     * Starts a proxy that loses the reply to the first command of this name.
+     * Starts a proxy that loses one reply to a command of this name, that to the first one or another.
      *
      * @return array{Process, array<string, mixed>} it, and the settings of `database.redis` that lead through it
      */
-    protected function loseOneReplyTo(string $command): array
+    protected function loseOneReplyTo(string $command, int $number = 1): array
     {
         $port = TestServer::freePort();
-        $words = [PHP_BINARY, __DIR__ . '/proxy.php', (string) $port, (string) $this->server->port, $command];
-        $proxy = $this->processes[] = new Process($words, "{$this->directory}/proxy", []);
+        $words = [(string) $port, (string) $this->server->port, $command, (string) $number];
+        $proxy = new Process([PHP_BINARY, __DIR__ . '/proxy.php', ...$words], "{$this->directory}/proxy", []);
+        $this->processes[] = $proxy;
         $this->eventually('the proxy listens', fn (): bool => str_contains($proxy->output(), 'ready'));
         return [$proxy, ['client' => 'phpredis', 'default' => ['host' => '127.0.0.1', 'port' => $port]]];
     }

@@ -159,14 +159,34 @@ final class TroubleTest extends TestCase
         [, $this->redis] = $this->loseOneReplyTo('DQ.POP');
         $this->restartWith(['lease' => 3600, 'block_for' => 1]);
         $id = Queue::push(new Job('a'));
-        try {
-            Queue::pop();
-            $this->fail('the reply is lost');
-        } catch (ServerUnreachable) {
-            $this->assertSame('inflight', $this->message($id)['state']);
-        }
+        $this->popsInVain($id, 'default');
         $job = Queue::pop();
         $this->assertSame([$id, 1], [$job->getJobId(), $job->attempts()]);
         $job->delete();
+    }
+
+    public function testAJobIsNotDeliveredAgainBecauseThatOfALaterPopWasLost(): void
+    {
+        [, $this->redis] = $this->loseOneReplyTo('DQ.POP', 2);
+        $this->restartWith(['lease' => 3600, 'block_for' => 1]);
+        [$first, $second] = [Queue::push(new Job('a')), Queue::push(new Job('b'))];
+        $held = Queue::pop();
+        $this->assertSame($first, $held->getJobId());
+        $this->popsInVain($second, 'default');
+        $job = Queue::pop();
+        $this->assertSame([$second, 1], [$job->getJobId(), $job->attempts()]);
+        $this->assertFalse($held->lost());
+        $job->delete();
+        $held->delete();
+    }
+
+    private function popsInVain(string $id, string $queue): void
+    {
+        try {
+            Queue::pop($queue);
+            $this->fail('the reply is lost');
+        } catch (ServerUnreachable) {
+            $this->assertSame('inflight', $this->message($id, $queue)['state']);
+        }
     }
 }
