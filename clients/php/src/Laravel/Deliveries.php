@@ -30,8 +30,8 @@ final class Deliveries
 
     private bool $asked = true;
 
-    /** Whether the reply of a pop was lost, which may have had a message. */
-    private bool $mayHold = false;
+    /** @var list<string> the queues of pops whose replies were lost, which may have had messages for this name */
+    private array $lost = [];
 
     private string $name = '';
 
@@ -162,18 +162,17 @@ final class Deliveries
         } catch (Throwable) {
             // The first message says so.
         }
-        if ($this->mayHold) {
-            $this->giveBackLostReplies($queues);
-        }
+        $this->giveBackLostReplies($queues);
         try {
             $inTurn = $this->oneKeyAtATime && count($queues) > 1;
             $delivery = $inTurn ? $this->popInTurn($queues) : $this->popFirst($queues);
             if ($delivery !== null) {
                 $this->keep($delivery);
                 $this->name = ''; // It is held under that name, which is not to be released.
+                $this->lost = [];
             }
         } catch (ServerUnreachable $error) {
-            $this->mayHold = true;
+            $this->lost = array_values(array_unique([...$this->lost, ...$queues]));
             throw $error;
         }
         return $delivery;
@@ -182,14 +181,23 @@ final class Deliveries
     /**
      * What a pop delivered whose reply was lost was delivered to nobody. Its name holds nothing else.
      *
-     * @param list<string> $queues
+     * @param list<string> $wanted the queues that are asked next
+     * @throws ServerError|ServerUnreachable if one of these fails; another one may be on a node that is away
      */
-    private function giveBackLostReplies(array $queues): void
+    private function giveBackLostReplies(array $wanted): void
     {
-        foreach ($queues as $queue) {
-            $this->waiting->call('DQ.RELEASE', ($this->key)($queue), $this->consumer(), 'NOCOUNT');
+        $failed = [];
+        foreach ($this->lost as $queue) {
+            try {
+                $this->waiting->call('DQ.RELEASE', ($this->key)($queue), $this->consumer(), 'NOCOUNT');
+            } catch (ServerError | ServerUnreachable $error) {
+                if (in_array($queue, $wanted, true)) {
+                    throw $error;
+                }
+                $failed[] = $queue;
+            }
         }
-        $this->mayHold = false;
+        $this->lost = $failed;
     }
 
     /** @param list<string> $queues */

@@ -180,6 +180,31 @@ final class TroubleTest extends TestCase
         $held->delete();
     }
 
+    public function testAJobWhoseDeliveryWasLostIsGivenBackByThePopOfAnotherQueue(): void
+    {
+        [, $this->redis] = $this->loseOneReplyTo('DQ.POP');
+        $this->restartWith(['lease' => 3600, 'block_for' => 1]);
+        $id = Queue::push(new Job('a'), '', 'mail');
+        $this->popsInVain($id, 'mail');
+        $this->assertNull(Queue::pop('default'));
+        $this->assertSame('ready', $this->message($id, 'mail')['state']);
+        $job = Queue::pop('mail');
+        $this->assertSame([$id, 1], [$job->getJobId(), $job->attempts()]);
+        $job->delete();
+    }
+
+    public function testAQueueThatFailsDoesNotKeepAnotherFromItsPopAfterALostDelivery(): void
+    {
+        [, $this->redis] = $this->loseOneReplyTo('DQ.POP');
+        $this->restartWith(['lease' => 3600, 'block_for' => 1]);
+        $this->popsInVain(Queue::push(new Job('a'), '', 'mail'), 'mail');
+        $this->server->ask('SET', 'mail', 'no queue');
+        $id = Queue::push(new Job('b'));
+        $job = Queue::pop('default');
+        $this->assertSame($id, $job->getJobId());
+        $job->delete();
+    }
+
     private function popsInVain(string $id, string $queue): void
     {
         try {
