@@ -278,6 +278,7 @@ class DqQueue extends Queue implements QueueContract, ClearableQueue
         if ($this->uuidOf($message['payload']) !== $this->uuidOf($payload)) {
             throw new IdTaken("The job was not pushed: another one in the queue [{$key}] has its id [{$id}].");
         }
+        $this->deadMessages()->runsAgain($id); // The failed job may have been retried by another process.
         return null;
     }
 

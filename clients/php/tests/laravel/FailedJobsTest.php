@@ -159,6 +159,18 @@ final class FailedJobsTest extends TestCase
         $this->assertPlaces(0, 1);
     }
 
+    public function testASecondRetryOfAJobThatFailsAgainMeanwhileLosesNothing(): void
+    {
+        $id = Queue::push(new Job('a', ['throw']));
+        $this->workUntilEmpty();
+        $record = $this->failer()->find($id);
+        $this->artisan('queue:retry', ['id' => [$id]]);
+        $this->assertNull(Queue::pushRaw($record->payload, $record->queue), 'the first retry has pushed it');
+        $this->workUntilEmpty();
+        $this->assertTrue($this->failer()->forget($id));
+        $this->assertPlaces(0, 1);
+    }
+
     public function testAJobOfAnotherConnectionIsStored(): void
     {
         $this->app['queue.failer']->log('redis', 'reports', '{"uuid":"u-1","job":"x"}', new \RuntimeException('broke'));
