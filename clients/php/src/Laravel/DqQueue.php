@@ -110,7 +110,7 @@ class DqQueue extends Queue implements QueueContract, ClearableQueue
         try {
             $pushed = $this->send($payload, $key, $options ?: $this->lastingOptions($payload));
         } catch (DeadId) {
-            return $this->pushAgain($payload, $key, (string) $this->idOf($payload), $options);
+            $pushed = null;
         }
         return $pushed ?? $this->pushRefused($payload, $key, (string) $this->idOf($payload), $options);
     }
@@ -272,24 +272,23 @@ class DqQueue extends Queue implements QueueContract, ClearableQueue
     private function pushRefused(string $payload, string $key, string $id, array $options): ?string
     {
         $message = Reply::map($this->link->call('DQ.GET', $key, $id) ?: []);
-        if (! in_array($message['state'] ?? null, ['delayed', 'ready', 'inflight'], true)) {
-            return $this->pushAgain($payload, $key, $id, $options);
-        }
-        if ($this->uuidOf($message['payload']) !== $this->uuidOf($payload)) {
+        if (isset($message['payload']) && $this->uuidOf($message['payload']) !== $this->uuidOf($payload)) {
             throw new IdTaken("The job was not pushed: another one in the queue [{$key}] has its id [{$id}].");
         }
-        $this->deadMessages()->runsAgain($id); // The failed job may have been retried by another process.
-        return null;
+        $isLive = in_array($message['state'] ?? null, ['delayed', 'ready', 'inflight'], true);
+        $pushed = $isLive ? null : $this->pushAgain($payload, $key, $id, $options, $message);
+        $this->deadMessages()->runsAgain($id); // If it is live, another process may have retried the failed job.
+        return $pushed;
     }
 
     /**
      * Puts a failed job back in the place of its dead message, with what that was pushed with.
      *
      * @param array<int, string|int> $options
+     * @param array<string, mixed> $message that dead or done message; none: the queue only remembers the id
      */
-    private function pushAgain(string $payload, string $key, string $id, array $options): ?string
+    private function pushAgain(string $payload, string $key, string $id, array $options, array $message): string
     {
-        $message = Reply::map($this->link->call('DQ.GET', $key, $id) ?: []);
         $kept = isset($message['priority']) ? [] : $this->lastingOptions($payload);
         foreach (['priority' => 'PRIORITY', 'group' => 'GROUP', 'ttl' => 'TTL'] as $field => $option) {
             if (isset($message[$field])) {
@@ -297,9 +296,7 @@ class DqQueue extends Queue implements QueueContract, ClearableQueue
             }
         }
         $words = ['DQ.PUSH', $key, $payload, ...self::FOREVER, ...($options ?: $kept), 'ID', $id, 'REPLACE'];
-        $pushed = $this->link->call(...$words);
-        $this->deadMessages()->runsAgain($id);
-        return $pushed;
+        return $this->link->call(...$words);
     }
 
     /**

@@ -228,6 +228,24 @@ final class FailedJobsTest extends TestCase
         $this->assertStringContainsString('s:1:\"b\"', $this->message('order-7')['payload']);
     }
 
+    public function testARetryLeavesAnotherFailedJobThatHasTheId(): void
+    {
+        Queue::push((new Job('a', ['throw']))->withId('order-7'));
+        $this->workUntilEmpty();
+        $record = $this->failer()->find('order-7');
+        $this->failer()->forget('order-7');
+        Queue::push((new Job('b', ['throw']))->withId('order-7'));
+        $this->workUntilEmpty();
+        try {
+            Queue::pushRaw($record->payload);
+            $this->fail('the retry says that it was made');
+        } catch (IdTaken $error) {
+            $this->assertStringContainsString('order-7', $error->getMessage());
+        }
+        $this->assertPlaces(0, 1);
+        $this->assertStringContainsString('s:1:\"b\"', $this->message('order-7')['payload']);
+    }
+
     public function testARetryOfAJobThatIsInTheQueueAlreadyChangesNothing(): void
     {
         $id = Queue::push(new Job('a'));
