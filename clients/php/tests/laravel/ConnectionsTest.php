@@ -143,16 +143,16 @@ final class ConnectionsTest extends TestCase
         $options = ['replication' => 'sentinel', 'service' => 'main'];
         $settings = ['tcp://127.0.0.1:' . $sentinel->port . '?timeout=5', 'options' => $options];
         $this->redis = ['client' => 'predis', 'default' => $settings];
-        $this->restartWith(['block_for' => 1, 'lease' => 3, 'push_timeout' => 60]);
+        $this->restartWith(['block_for' => 1, 'lease' => 9, 'push_timeout' => 60]);
         $worker = $this->work();
-        Job::dispatch('a', ['sleep 4', 'lost']);
+        Job::dispatch('a', ['sleep 12', 'lost']);
         $this->untilWritten('done a');
         $this->eventually('the Sentinel knows the replica', fn (): bool => str_contains(
             json_encode($sentinel->ask('SENTINEL', 'REPLICAS', 'main')),
             (string) $replica->port
         ));
         $this->server->down();
-        Job::dispatch('b', ['sleep 4', 'lost']);
+        Job::dispatch('b', ['sleep 12', 'lost']);
         $this->untilWritten('done b');
         $this->assertSame(['held a', 'held b'], $this->journal('held'));
         $this->assertTrue($worker->isRunning());
