@@ -18,6 +18,7 @@ module DQ
       @switched = switched
       @lock = Mutex.new
       @threads = []
+      @master = nil # The one that was announced or asked for last.
     end
 
     # Starts a thread for each Sentinel, also in a process that was forked.
@@ -54,9 +55,11 @@ module DQ
     def hear(sentinel)
       channels = sentinel.new_client.pubsub
       channels.call("SUBSCRIBE", CHANNEL)
+      next_event(channels)
+      heard(*ask(sentinel)) # It may have announced one while nobody listened.
       loop do
         kind, _channel, text = next_event(channels)
-        heard(text) if kind == "message"
+        announced(text) if kind == "message"
       end
     ensure
       channels&.close
@@ -70,11 +73,33 @@ module DQ
       channels.next_event(ANSWER_SECONDS) || raise(RedisClient::ConnectionError, "the Sentinel does not answer")
     end
 
+    # @return [Array(String, String), nil] the host and the port of the master
+    def ask(sentinel)
+      client = sentinel.new_client
+      client.call("SENTINEL", "get-master-addr-by-name", @config.name)
+    ensure
+      client&.close
+    end
+
     # @param text [String] the name, the host and the port of the old master, those of the new one
-    def heard(text)
+    def announced(text)
       name, _host, _port, host, port = text.split
-      known = @config.resolved? && [@config.host, @config.port.to_s] == [host, port]
-      @switched.call if name == @config.name && !known
+      heard(host, port) if name == @config.name
+    end
+
+    # A connection that was opened again may have found the new master before it is announced, and then the others are
+    # still at the old one. Or it may have found the old one again, at a Sentinel that is late.
+    def heard(host = nil, port = nil)
+      return unless host
+
+      master = [host, port]
+      found = [@config.host, @config.port.to_s] if @config.resolved?
+      is_known = @lock.synchronize do
+        last = @master || found
+        @master = master
+        [last, found].compact.all?(master)
+      end
+      @switched.call unless is_known
     end
   end
 end

@@ -39,7 +39,7 @@ module DQ
       @nodes = {}
       @asking = {}.compare_by_identity
       @links = ObjectSpace::WeakMap.new
-      @sentinels = Sentinels.new(@configs.first) { leave_master } if options.key?(:sentinels)
+      @sentinels = Sentinels.new(@configs.first) { leave_master } if of_master?(options)
     end
 
     # @return [Integer] the number of the database
@@ -91,6 +91,9 @@ module DQ
     end
 
     private
+
+    # A replica (role:) is none that is replaced.
+    def of_master?(options) = options.key?(:sentinels) && options.fetch(:role, :master).to_sym == :master
 
     # Ends all connections, since what the old master still answers is lost. They are opened to the new one.
     def leave_master
