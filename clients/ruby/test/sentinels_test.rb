@@ -50,7 +50,36 @@ class SentinelsTest < Minitest::Test
     assert_leaves(pop)
   end
 
+  # Without the notice the handler would learn it after 300 s, at half time of its lease.
+  def test_a_cancel_on_the_new_master_is_noticed_at_once
+    worker = DQ::Worker.new(client: @client, lease: 600, keep: :thread, grace: 0.1, logger: Logger.new(IO::NULL))
+    seen = Thread::Queue.new
+    worker.consume("q") { |message| wait_until_lost(message, seen) }
+    (@worker = worker).start
+    Patience.until("it listens for notices") { listens?(@old) }
+    @sentinel.master = @new.port
+    @sentinel.announce(@old.port, @new.port)
+    id = @new.do("DQ.PUSH", "q", "x")
+    assert_equal id, taken(seen)
+    Patience.until("it listens for notices at the new master") { listens?(@new) }
+    @new.do("DQ.CANCEL", "q", id)
+    assert_equal :lost, taken(seen)
+    refute listens?(@old)
+  end
+
   private
+
+  def wait_until_lost(message, seen)
+    seen << message.id
+    message.wait(600)
+  rescue DQ::Lost
+    seen << :lost
+    raise
+  end
+
+  def taken(seen) = Patience.until("the handler goes on") { seen.pop(true) unless seen.empty? }
+
+  def listens?(server) = server.do("PUBSUB", "NUMSUB", "__dq@0__:q").to_a.flatten.last == 1
 
   # @return [Thread] that waits in a pop at the old master; its value is :lost if the connection ends
   def wait_in_a_pop

@@ -56,10 +56,11 @@ module DQ
     end
 
     # @return [RedisClient::PubSub] the subscriptions of this connection, which then takes no other commands
-    def pubsub = translated { @redis.pubsub }
+    def pubsub = translated { @channels = @redis.pubsub }
 
     # Closes the connection; another thread that waits for a reply gets an error.
     def close
+      @channels&.close # It has taken the connection away from @redis.
       @redis.close
     rescue SystemCallError, IOError, OpenSSL::SSL::SSLError
       nil

@@ -104,6 +104,10 @@ module DQ
         yield
       rescue RedisClient::ConnectionError, RedisClient::ProtocolError, SystemCallError, IOError => error
         raise ConnectionLost, error.message
+      rescue NoMethodError => error # Another thread has closed the link: redis-client has no connection there then.
+        raise unless error.receiver.nil?
+
+        raise ConnectionLost, "the connection was closed"
       end
     end
   end
