@@ -57,6 +57,17 @@ class ClusterTest < Minitest::Test
     client&.close
   end
 
+  def test_threads_that_meet_the_same_dead_node_pass_over_it_once
+    nodes = ["redis://127.0.0.1:#{TestServer.free_port}", @nodes.first.url]
+    20.times do
+      client = DQ::Client.new({ nodes: nodes })
+      lengths = Array.new(8) { Thread.new { client.queue("queue").len } }.map(&:value)
+      assert_equal [0] * 8, lengths
+    ensure
+      client&.close
+    end
+  end
+
   def test_a_queue_that_moves_is_found_again
     work("moving") { |message| "#{message.payload} done" }
     assert_equal "x done", @client.queue("moving").push_and_wait("x", timeout: 30)

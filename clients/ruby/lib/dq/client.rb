@@ -42,14 +42,18 @@ module DQ
       check(words)
       redirects = 0
       begin
-        call_once(words, seconds)
+        config = @settings.config_of(words[1])
+        call_once(config, words, seconds)
       rescue ConnectionLost, Moved => error
         redirects += 1
-        is_elsewhere = @settings.learn(words[1], error) && redirects <= MOST_REDIRECTS
-        raise unless is_elsewhere || (not_reached?(error) && redirects < @settings.nodes)
+        is_elsewhere = @settings.learn(words[1], error, config) && redirects <= MOST_REDIRECTS
+        # The place of the queue and each node that was named.
+        raise unless is_elsewhere || (not_reached?(error) && redirects <= @settings.nodes)
 
         retry
       end
+    rescue ConnectionPool::TimeoutError => error # This is no fault of the node.
+      raise ConnectionLost.new("all #{MOST_CONNECTIONS} connections are busy: #{error.message}", may_have_run: false)
     end
 
     # Sends a command until it is answered.
@@ -83,18 +87,15 @@ module DQ
 
     private
 
-    def call_once(words, seconds)
-      pool_of(words[1]).with do |link|
+    def call_once(config, words, seconds)
+      pool_of(config).with do |link|
         link.check
         link.call(*words, seconds: seconds)
       end
-    rescue ConnectionPool::TimeoutError => error
-      raise ConnectionLost.new("all #{MOST_CONNECTIONS} connections are busy: #{error.message}", may_have_run: false)
     end
 
-    # @return [ConnectionPool] the connections to the server that holds a queue
-    def pool_of(queue)
-      config = @settings.config_of(queue)
+    # @return [ConnectionPool] the connections to a server
+    def pool_of(config)
       @lock.synchronize do
         @pools[config] ||= ConnectionPool.new(size: MOST_CONNECTIONS, timeout: @settings.reply_seconds) do
           @settings.link_to(config)

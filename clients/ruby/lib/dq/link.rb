@@ -24,6 +24,9 @@ module DQ
       @used = DQ.now
     end
 
+    # @return [RedisClient::Config] of the server
+    def config = @redis.config
+
     # Sends a command and returns its reply.
     # @param words [Array<String, Integer>]
     # @param seconds [Numeric, nil] how long the server may wait before it answers

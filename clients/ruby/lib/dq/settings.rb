@@ -48,8 +48,8 @@ module DQ
     # @return [Float] how many seconds a reply may take
     def reply_seconds = @configs.first.read_timeout
 
-    # @return [Integer] how many nodes were named; 1 without a cluster
-    def nodes = @configs.size
+    # @return [Integer] how many nodes of a cluster were named; 0 without one
+    def nodes = @options.key?(:nodes) ? @configs.size : 0
 
     # @param queue [String, nil]
     # @return [RedisClient::Config] of the server that is to be asked for a queue
@@ -76,15 +76,15 @@ module DQ
     # Learns from an error where a queue of a cluster is, or is no longer. redis-client has no clusters.
     # @param queue [String, nil]
     # @param error [Error]
+    # @param config [RedisClient::Config, nil] of the server that was asked
     # @return [Boolean] whether the queue is now to be asked for elsewhere
-    def learn(queue, error)
+    def learn(queue, error, config)
       return false unless @options.key?(:nodes)
 
       @lock.synchronize do
         case error
         when Moved then @places[queue] = node_of(error)
-        when ConnectionLost
-          @configs.rotate! unless @places.delete(queue)
+        when ConnectionLost then pass_over(queue, config)
         end
       end
       error.is_a?(Moved)
@@ -94,6 +94,15 @@ module DQ
 
     # A replica (role:) is none that is replaced.
     def of_master?(options) = options.key?(:sentinels) && options.fetch(:role, :master).to_sym == :master
+
+    # Other threads may have passed over the same node already, and the one that is asked now may live.
+    def pass_over(queue, config)
+      if @places.key?(queue)
+        @places.delete(queue) if @places[queue].equal?(config)
+      elsif @configs.first.equal?(config)
+        @configs.rotate!
+      end
+    end
 
     # Ends all connections, since what the old master still answers is lost. They are opened to the new one.
     def leave_master

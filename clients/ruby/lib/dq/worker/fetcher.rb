@@ -200,7 +200,7 @@ module DQ
       end
 
       def failed(error)
-        is_elsewhere = @worker.settings.learn(@lane.name, error)
+        is_elsewhere = @worker.settings.learn(@lane.name, error, @link&.config)
         disconnect
         @lane.flush_acks
         if @asked > 1 && error.is_a?(ConnectionLost)

@@ -71,8 +71,9 @@ class GuardProcess
     deadlines = link(queue).call("DQ.MEXTEND", queue, receipts.size, *receipts, *words)
     receipts.zip(deadlines) { |receipt, deadline| extended(queue, receipt, deadline, sent) }
   rescue DQ::Error => error
-    @settings.learn(queue, error)
-    @links.delete(queue)&.close
+    link = @links.delete(queue)
+    @settings.learn(queue, error, link&.config)
+    link&.close
     receipts.each { |receipt| @held[receipt].due = DQ.now + (@held[receipt].period * AGAIN_SHARE) }
   end
 

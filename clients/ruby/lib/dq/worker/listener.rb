@@ -29,7 +29,7 @@ module DQ
           rescue Refused
             heard_or_not
           rescue ConnectionLost => error
-            @worker.settings.learn(@lanes.each_value.first&.name, error)
+            @worker.settings.learn(@lanes.each_value.first&.name, error, @link&.config)
           ensure
             @channels&.close
           end

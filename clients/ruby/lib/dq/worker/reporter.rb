@@ -26,7 +26,7 @@ module DQ
             again = send_batch(@link || connect, batch)
             again ? send_again(again) : sound
           rescue ConnectionLost, Refused => error
-            @worker.settings.learn(@lane.name, error)
+            @worker.settings.learn(@lane.name, error, @link&.config)
             send_again(batch)
           rescue StandardError # A fault of this program: the messages come back, and keep no places until then.
             batch.reports.each { |delivery, _| @lane.answered(delivery) }
@@ -147,7 +147,7 @@ module DQ
       def refused(text) = @worker.emit_of_queue(:refused, @lane.name, text)
 
       def passes?(error)
-        @worker.settings.learn(@lane.name, error)
+        @worker.settings.learn(@lane.name, error, @link&.config)
         error.later? || error.is_a?(Moved) || error.message.match?(PASSING)
       end
 
