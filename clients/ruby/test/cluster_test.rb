@@ -94,10 +94,16 @@ class ClusterTest < Minitest::Test
     assert_equal [nil], @client.queue("moving").push_many(["x"], ids: ["held"])
     [to, from].each { |node| node.do("CLUSTER", "SETSLOT", slot("moving"), "NODE", to.do("CLUSTER", "MYID")) }
     assert_equal "z done", @client.queue("moving").push_and_wait("z", timeout: 30), @log.string
+    before = asked(to)
+    10.times { |n| assert_equal "#{n} done", @client.queue("moving").push_and_wait(n.to_s, timeout: 30), @log.string }
+    assert_equal before, asked(to)
     refute_match(/ERROR|WARN/, @log.string)
   end
 
   private
+
+  # @return [String, nil] how often a node was sent ASKING
+  def asked(node) = node.do("INFO", "commandstats")[/cmdstat_asking:calls=(\d+)/, 1]
 
   def slot(queue) = @nodes.first.do("CLUSTER", "KEYSLOT", queue)
 

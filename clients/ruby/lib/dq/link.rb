@@ -16,8 +16,8 @@ module DQ
     ASKING = ["ASKING"].freeze
 
     # @param redis [RedisClient]
-    # @param asking [Boolean] whether ASKING is sent before each command: a node of a cluster to which a slot is being
-    #   moved serves its keys only then
+    # @param asking [Boolean] whether a command that the server refuses is sent again after ASKING: a node of a cluster
+    #   to which a slot is being moved serves its keys only then. Once the node owns the slot it refuses none.
     def initialize(redis, asking: false)
       @redis = redis
       @asking = asking
@@ -33,19 +33,26 @@ module DQ
     def call(*words, seconds: nil)
       waits = seconds&.positive? # redis-client takes a wait of 0 for one without an end.
       send = ->(to) { waits ? to.blocking_call_v(seconds, words) : to.call_v(words) }
-      translated { @asking ? after_asking(&send) : send.call(@redis) }
+      begin
+        translated { send.call(@redis) }
+      rescue Moved => error
+        raise unless not_yet_owner?(error)
+
+        translated { after_asking(&send) }
+      end
     end
 
     # Sends commands at once.
     # @param commands [Array<Array<String, Integer>>]
     # @return [Array] a reply or an error for each
     def call_all(commands)
-      translated do
-        commands = commands.flat_map { |words| [ASKING, words] } if @asking
-        replies = @redis.pipelined(exception: false) { |pipe| commands.each { |words| pipe.call_v(words) } }
-        replies = replies.each_slice(2).map(&:last) if @asking
-        replies.map { |reply| reply.is_a?(RedisClient::Error) ? Link.refused(reply) : reply }
-      end
+      replies = pipelined(commands)
+      refused = replies.each_index.select { |index| not_yet_owner?(replies[index]) }
+      return replies if refused.empty?
+
+      again = pipelined(refused.flat_map { |index| [ASKING, commands[index]] }).each_slice(2).map(&:last)
+      refused.zip(again) { |index, reply| replies[index] = reply }
+      replies
     end
 
     # Opens the connection again if it was closed while it was idle. redis-client notices that only when it waits for a
@@ -85,6 +92,16 @@ module DQ
     end
 
     private
+
+    # Such a node has not carried the command out.
+    def not_yet_owner?(reply) = @asking && reply.is_a?(Moved) && !reply.is_a?(Asked)
+
+    def pipelined(commands)
+      translated do
+        replies = @redis.pipelined(exception: false) { |pipe| commands.each { |words| pipe.call_v(words) } }
+        replies.map { |reply| reply.is_a?(RedisClient::Error) ? Link.refused(reply) : reply }
+      end
+    end
 
     def after_asking
       replies = @redis.pipelined do |pipe|
