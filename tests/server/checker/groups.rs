@@ -16,6 +16,27 @@ struct Member<'a> {
     message: &'a Message<'a>,
     /// Its due time, if nothing but its push can have set it.
     fixed: Option<Due>,
+    /// When the first call began that may have removed it. A run on a slow disk has thousands of messages in a group,
+    /// and each is compared with all of them: most were removed long before.
+    may_end_at: u64,
+    /// The same of calls that certainly came after its last delivery.
+    is_over_at: u64,
+}
+
+impl<'a> Member<'a> {
+    fn new(messages: &Messages<'_>, message: &'a Message<'a>, due: Due) -> Member<'a> {
+        let fixed = (!has_moved(messages, message)).then_some(due);
+        let ends = || messages.acks(message).chain(messages.removals(message));
+        let is_after =
+            |op: &&Op| op.possible() && message.deliveries.iter().all(|delivery| delivery.op.span.before(&op.span));
+        let first = |called: Option<u64>| called.unwrap_or(u64::MAX);
+        Member {
+            message,
+            fixed,
+            may_end_at: first(ends().map(|op| op.span.called).min()),
+            is_over_at: first(ends().filter(is_after).map(|op| op.span.called).min()),
+        }
+    }
 }
 
 /// Checks all groups of a queue in which `room` messages of one group may be out at a time.
@@ -23,8 +44,7 @@ pub fn check(messages: &Messages<'_>, room: usize, report: &mut Report) {
     let mut groups: BTreeMap<&str, Vec<Member<'_>>> = BTreeMap::new();
     for message in &messages.all {
         if let Act::Push { group: Some(group), due, .. } = &message.push.act {
-            let fixed = (!has_moved(messages, message)).then_some(*due);
-            groups.entry(group).or_default().push(Member { message, fixed });
+            groups.entry(group).or_default().push(Member::new(messages, message, *due));
         }
     }
     for members in groups.values() {
@@ -57,7 +77,8 @@ fn group_has_room(
     room: usize,
     report: &mut Report,
 ) {
-    let others = members.iter().map(|other| other.message).filter(|other| !std::ptr::eq(*other, message));
+    let not_over = members.iter().filter(|other| other.is_over_at >= seen.op.span.answered);
+    let others = not_over.map(|other| other.message).filter(|other| !std::ptr::eq(*other, message));
     let occupying = |other: &&Message<'_>| other.deliveries.iter().any(|held| occupies(messages, other, held, seen));
     let out: Vec<&Message<'_>> = others.filter(occupying).collect();
     if room > 0 && out.len() >= room {
@@ -110,7 +131,8 @@ fn it_is_its_turn(
         member.fixed.map_or_else(|| dues(messages, message, earlier, &seen.op.span, receipts_rise), |due| vec![due]);
     let Some(own) = all.iter().map(|due| due.from).min() else { return };
     for other in members {
-        if std::ptr::eq(other.message, message) || !waits(messages, other.message, seen, room) {
+        let has_ended = other.may_end_at < seen.op.span.answered;
+        if std::ptr::eq(other.message, message) || has_ended || !waits(messages, other.message, seen, room) {
             continue;
         }
         let by_push = other.message.push.span.before(&message.push.span);
@@ -142,7 +164,7 @@ fn waits(messages: &Messages<'_>, message: &Message<'_>, seen: &Seen<'_>, room: 
             _ => may_be_given_back(messages, last, was_given_back),
         }
     });
-    waits && !messages.acks(message).chain(messages.removals(message)).any(may_end)
+    waits
 }
 
 /// The deliveries of a message that were made before a delivery of another one.
