@@ -73,6 +73,19 @@ fetched() {
     scripts/fetch-languages.sh "$1" | cut -f 2
 }
 
+# Calls a function with the launcher of each of these languages, and leaves out those that cannot be had.
+#   on_each WHAT FUNCTION NAME ...
+on_each() {
+    local name launcher
+    for name in "${@:3}"; do
+        if launcher=$(fetched "$name") && [ -n "$launcher" ]; then
+            "$2" "$launcher"
+        else
+            leave_out "$1 on $name: its packages cannot be downloaded from Debian's archives"
+        fi
+    done
+}
+
 # Runs pytest. Some promises are times, such as half a second until a handler is told: what failed on a busy machine is
 # tried a second time, by itself, and named at the end.
 #   pytest_twice DIRECTORY PYTHON [ARGUMENT ...]

@@ -3,6 +3,8 @@
 # shellcheck shell=bash
 
 PHPS=(php-bookworm php-sid)
+# The conformance suite drives the newest.
+DRIVEN_PHP=$target/clients/php/php
 
 # Tests the client with one PHP.
 #   test_php_client_on PHP
@@ -16,23 +18,15 @@ test_php_client_on() {
     fi
     "$1" "$root/usr/bin/phpunit" --do-not-cache-result --bootstrap clients/php/tests/client/autoload.php \
         clients/php/tests/client
+    ln -sfn "$1" "$DRIVEN_PHP"
 }
 
 test_php() {
-    local name php link=$target/clients/php/php
     part "PHP client"
-    mkdir -p "$(dirname "$link")"
-    rm -f "$link"
-    for name in "${PHPS[@]}"; do
-        if php=$(fetched "$name") && [ -n "$php" ]; then
-            test_php_client_on "$php"
-            # The conformance suite drives the newest.
-            ln -sfn "$php" "$link"
-        else
-            leave_out "the PHP client on $name: its packages cannot be downloaded from Debian's archives"
-        fi
-    done
-    if [ -e "$link" ]; then
+    mkdir -p "$(dirname "$DRIVEN_PHP")"
+    rm -f "$DRIVEN_PHP"
+    on_each "the PHP client" test_php_client_on "${PHPS[@]}"
+    if [ -e "$DRIVEN_PHP" ]; then
         plant php
     else
         leave_out "the PHP client: no PHP can be had"
@@ -55,13 +49,6 @@ test_laravel_on() {
 }
 
 test_laravel() {
-    local name php
     part "Laravel"
-    for name in "${PHPS[@]}"; do
-        if php=$(fetched "$name") && [ -n "$php" ]; then
-            test_laravel_on "$php"
-        else
-            leave_out "the driver of Laravel on $name: its packages cannot be downloaded from Debian's archives"
-        fi
-    done
+    on_each "the driver of Laravel" test_laravel_on "${PHPS[@]}"
 }

@@ -52,13 +52,6 @@ test_rails_on() {
 }
 
 test_rails() {
-    local name ruby
     part "Rails and Sidekiq"
-    for name in "${RUBIES[@]}"; do
-        if ruby=$(fetched "$name") && [ -n "$ruby" ]; then
-            test_rails_on "$ruby"
-        else
-            leave_out "Rails and Sidekiq of $name: they cannot be downloaded from Debian's archives"
-        fi
-    done
+    on_each "Rails and Sidekiq" test_rails_on "${RUBIES[@]}"
 }
