@@ -77,7 +77,7 @@ fn interface(c: &mut Client) -> String {
     lines.push(names("INFO dq", fields));
     let shared = std::fs::read_to_string(root().join("docs/commands/README.md")).expect("the page of all commands");
     let mut errors: BTreeSet<String> = pages.iter().flat_map(codes).collect();
-    errors.extend(first_words(section(&shared, "Common errors"), is_code));
+    errors.extend(first_words(section(&shared, "Common errors").expect("the table"), is_code));
     lines.extend(errors.into_iter().map(|word| format!("error {word}")));
     let is_event = |word: &str| word.starts_with("dq.") && !word.contains('-');
     let notices = pages.iter().map(|page| page.section("Notifications")).chain([shared.as_str()]);

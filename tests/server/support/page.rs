@@ -47,12 +47,10 @@ pub enum Range {
     Other,
 }
 
-/// What is under a heading of the second level.
-pub fn section<'a>(text: &'a str, heading: &str) -> &'a str {
-    let title = format!("\n## {heading}\n");
-    let start = text.find(&title).expect("the heading") + title.len();
-    let rest = &text[start..];
-    rest[..rest.find("\n## ").unwrap_or(rest.len())].trim()
+/// What is under a heading of the second level, if there is one.
+pub fn section<'a>(text: &'a str, heading: &str) -> Option<&'a str> {
+    let (_, rest) = text.split_once(&format!("\n## {heading}\n"))?;
+    Some(rest[..rest.find("\n## ").unwrap_or(rest.len())].trim())
 }
 
 impl Page {
@@ -84,9 +82,7 @@ impl Page {
     /// The text below a heading.
     #[track_caller]
     pub fn section(&self, heading: &str) -> &str {
-        let title = format!("\n## {heading}\n");
-        assert!(self.text.contains(&title), "{} has no {heading:?}", self.name);
-        section(&self.text, heading)
+        section(&self.text, heading).unwrap_or_else(|| panic!("{} has no {heading:?}", self.name))
     }
 
     /// The syntax as the page shows it, on one line.
