@@ -96,33 +96,31 @@ class Profiled(Loaded):
 
     def calls(self):
         """The calls in the profile: who called, what, how often, and the instructions of all these calls."""
-        names, caller, called, calls = {}, "", "", None
-        with open(self.profile.name) as profile:
-            for line in profile:
-                if calls is not None:  # the line after that of the calls has their cost
-                    yield caller, called, calls, int(line.split()[1])
-                    calls = None
-                elif line.startswith(("fn=", "cfn=")):
-                    number, _, name = line.split("=", 1)[1].strip().partition(" ")  # a name is given only once
-                    name = names.setdefault(number, name)
-                    caller, called = (name, called) if line.startswith("fn=") else (caller, name)
-                elif line.startswith("calls="):
-                    calls = int(line[6:].split()[0])
+        return (cost for cost in self.costs() if cost[1] is not None)
 
-    def functions(self):
-        """The instructions of the whole run by the functions that they belong to, without what these called."""
-        names, current, found, is_call = {}, "", collections.Counter(), False
+    def costs(self):
+        """The costs in the profile: the function, and what it called, how often, and the instructions; None and 0 for
+        instructions of its own."""
+        names, caller, called, calls = {}, "", "", None
         with open(self.profile.name) as profile:
             for line in profile:
                 if line.startswith(("fn=", "cfn=")):
                     number, _, name = line.split("=", 1)[1].strip().partition(" ")  # a name is given only once
                     name = names.setdefault(number, name)
-                    current = name if line.startswith("fn=") else current
+                    caller, called = (name, called) if line.startswith("fn=") else (caller, name)
                 elif line.startswith("calls="):
-                    is_call = True
+                    calls = int(line[6:].split()[0])
+                elif calls is not None:  # the line after that of the calls has their cost
+                    yield caller, called, calls, int(line.split()[1])
+                    calls = None
                 elif line[0] in "0123456789+-*":
-                    found[current] += 0 if is_call else int(line.split()[1])
-                    is_call = False
+                    yield caller, None, 0, int(line.split()[1])
+
+    def functions(self):
+        """The instructions of the whole run by the functions that they belong to, without what these called."""
+        found = collections.Counter()
+        for function, called, _, cost in self.costs():
+            found[function] += cost if called is None else 0
         return found
 
 
@@ -230,13 +228,20 @@ def count(binary, modules):
 
 def profiled(binary, module, scene, arguments):
     """Instructions of the whole run, those of each command a message, and the server's version."""
-    server = Profiled(binary, "--loadmodule", module, *arguments)
-    version = server.version()
-    commands = scene(server)
-    server.shut_down()
+    server = run_to_end(binary, module, scene, arguments)
     dispatched = server.dispatched()
-    return server.all_instructions(), {
-        name: round(dispatched[calls] / calls / messages) for name, (calls, messages) in commands.items()}, version
+    commands = {
+        name: round(dispatched[calls] / calls / messages) for name, (calls, messages) in server.played.items()}
+    return server.all_instructions(), commands, server.known_version
+
+
+def run_to_end(binary, module, scene, arguments=()):
+    """A server that has played a scene under callgrind, and has ended. It keeps what the scene returned."""
+    server = Profiled(binary, "--loadmodule", module, *arguments)
+    server.known_version = server.version()
+    server.played = scene(server)
+    server.shut_down()
+    return server
 
 
 def cpu_us(binary, modules):
@@ -263,14 +268,6 @@ def show_functions(binary, module):
         print(f"{command}: {sum(spent.values()):,.0f} instructions, of which {own:,.0f} are the module's")
         for name, cost in sorted(spent.items(), key=lambda item: -item[1])[:10]:
             print(f"  {cost:7,.0f}  {name}")
-
-
-def run_to_end(binary, module, scene, arguments=()):
-    """A server that has played a scene under callgrind, and has ended."""
-    server = Profiled(binary, "--loadmodule", module, *arguments)
-    scene(server)
-    server.shut_down()
-    return server
 
 
 def built_limit():
