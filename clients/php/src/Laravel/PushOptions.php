@@ -22,7 +22,7 @@ final class PushOptions
      */
     public static function of(mixed $job): array
     {
-        return [...self::lasting($job), ...self::option($job, 'REPLACE') ?? []];
+        return [...self::lasting($job), ...self::option(self::whatAsks($job), 'REPLACE') ?? []];
     }
 
     /**
@@ -33,15 +33,16 @@ final class PushOptions
     public static function lasting(mixed $job): array
     {
         $words = [];
-        $group = self::option($job, 'GROUP') ?? (is_object($job) ? $job->messageGroup ?? null : null);
+        $asks = self::whatAsks($job);
+        $group = self::option($asks, 'GROUP') ?? (is_object($job) ? $job->messageGroup ?? null : null);
         if ($group !== null) {
             array_push($words, 'GROUP', $group);
         }
-        $priority = self::option($job, 'PRIORITY', 'priority');
+        $priority = self::option($asks, 'PRIORITY', 'priority');
         if ($priority !== null) {
             array_push($words, 'PRIORITY', $priority);
         }
-        $ttl = self::option($job, 'TTL', 'ttl');
+        $ttl = self::option($asks, 'TTL', 'ttl');
         if ($ttl !== null) {
             array_push($words, 'TTL', DueTime::millisecondsFromNow($ttl));
         }
@@ -51,36 +52,35 @@ final class PushOptions
     /** Returns the id that the job was given, or null. A notification is a job for each person and channel. */
     public static function id(mixed $job): ?string
     {
-        return $job instanceof SendQueuedNotifications ? null : self::option($job, 'ID');
+        return $job instanceof SendQueuedNotifications ? null : self::option(self::whatAsks($job), 'ID');
     }
 
     /** Whether the releases that the job or its middleware ask for count as attempts. */
     public static function releasesCount(mixed $job): bool
     {
-        return ! self::option($job, 'NOCOUNT', 'releaseUncounted');
+        return ! self::option(self::whatAsks($job), 'NOCOUNT', 'releaseUncounted');
     }
 
     /**
+     * @param object|null $asks what uses the trait
      * @param string $option what a method of the trait has chosen
-     * @param string|null $property of the job, if no method has
+     * @param string|null $property of the same object, if no method has
      */
-    private static function option(mixed $job, string $option, ?string $property = null): mixed
+    private static function option(?object $asks, string $option, ?string $property = null): mixed
     {
-        $asks = self::whatAsks($job);
-        if (! is_object($asks) || ! isset($asks->dqOptions) || ! is_array($asks->dqOptions)) {
-            return null;
-        }
-        return $asks->dqOptions[$option] ?? ($property === null ? null : $asks->$property ?? null);
+        return $asks?->dqOptions[$option] ?? ($property === null ? null : $asks?->$property ?? null);
     }
 
-    private static function whatAsks(mixed $job): mixed
+    /** Returns what a job asks by: itself, or what it sends or calls. Null: that does not use the trait. */
+    private static function whatAsks(mixed $job): ?object
     {
-        return match (true) {
+        $asks = match (true) {
             $job instanceof SendQueuedMailable => $job->mailable,
             $job instanceof SendQueuedNotifications => $job->notification,
             $job instanceof CallQueuedListener && class_exists($job->class) =>
                 (new ReflectionClass($job->class))->newInstanceWithoutConstructor(),
             default => $job,
         };
+        return is_object($asks) && is_array($asks->dqOptions ?? null) ? $asks : null;
     }
 }
