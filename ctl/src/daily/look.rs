@@ -13,7 +13,7 @@ pub fn get(client: &Client, args: &GetArgs, output: &Output) -> Result<Outcome, 
     let found = Message::get(client, args.queue.as_bytes(), id.as_bytes())?;
     let mut message = found.ok_or_else(|| Failure::nothing(no_such_id(client, &args.queue, &id)))?;
     if args.no_payload {
-        message.0.retain(|(name, _)| name != "payload");
+        message.set("payload", None);
     }
     if args.payload {
         output.raw(message.payload())?;
@@ -45,7 +45,7 @@ pub fn peek(client: &Client, args: &PeekArgs, output: &Output) -> Result<Outcome
         info::existing(client, &args.queue)?;
     }
     if args.no_payload {
-        messages.iter_mut().for_each(|message| message.0.retain(|(name, _)| name != "payload"));
+        messages.iter_mut().for_each(|message| message.set("payload", None));
     }
     let asked = states.first().copied().filter(|_| states.len() == 1);
     message::list(&messages, asked, output)?;

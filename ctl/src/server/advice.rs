@@ -101,8 +101,11 @@ fn not_connected(error: &ConnectionError) -> String {
         }
         ConnectionErrorKind::NoTls => "name it as redis://, or name another server with --url or DQ_URL",
         ConnectionErrorKind::UnknownHost => "correct the host in --url or DQ_URL",
-        ConnectionErrorKind::Refused | ConnectionErrorKind::TimedOut | ConnectionErrorKind::NotMaster => START,
-        ConnectionErrorKind::Closed | ConnectionErrorKind::Other => START,
+        ConnectionErrorKind::Refused
+        | ConnectionErrorKind::TimedOut
+        | ConnectionErrorKind::NotMaster
+        | ConnectionErrorKind::Closed
+        | ConnectionErrorKind::Other => START,
         // One of a newer client.
         _ => START,
     };

@@ -3,7 +3,7 @@
 use super::failure::Failure;
 use super::reply::Fields;
 use dq_client::{blocking::Client, cmd, Resend, State, Value};
-use std::ops::{Deref, DerefMut};
+use std::ops::Deref;
 
 /// A message as `DQ.GET`, `DQ.PEEK` and `DQ.SCAN` return it.
 ///
@@ -23,6 +23,21 @@ impl Message {
     /// Reads a message; `None` if the queue has none of this id.
     pub fn get(client: &Client, queue: &[u8], id: &[u8]) -> Result<Option<Message>, Failure> {
         Message::read(client.call(cmd("DQ.GET").arg(queue).arg(id), Resend::Harmless)?)
+    }
+
+    /// Gives a field another value, or removes it.
+    pub fn set(&mut self, name: &str, value: Option<Value>) {
+        self.fields.0.retain(|(field, _)| field != name);
+        self.fields.0.extend(value.map(|value| (name.to_owned(), value)));
+    }
+
+    /// Keeps at most this many bytes of the payload, for lists of many that may be large.
+    pub fn shorten_payload(&mut self, most: usize) {
+        for (name, value) in &mut self.fields.0 {
+            if let ("payload", Value::BulkString(payload)) = (name.as_str(), value) {
+                payload.truncate(most);
+            }
+        }
     }
 
     pub fn id(&self) -> &[u8] {
@@ -161,12 +176,6 @@ impl Deref for Message {
 
     fn deref(&self) -> &Fields {
         &self.fields
-    }
-}
-
-impl DerefMut for Message {
-    fn deref_mut(&mut self) -> &mut Fields {
-        &mut self.fields
     }
 }
 

@@ -8,7 +8,7 @@ use crate::board::{cause_of, error_of, message::as_text, pages, rule, scan, sinc
 use crate::output::cut;
 use crate::server::{Failure, Message, QueueInfo};
 use crate::text::{counted, messages, parse_span, separated, shown, visible};
-use dq_client::{cmd, Error, State, Value};
+use dq_client::{cmd, Error, State};
 use maud::{html, Markup};
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -179,7 +179,7 @@ fn selected(app: &App, queue: &[u8], chosen: &Chosen) -> Result<Selection, Failu
             let is_held = chosen.consumer.as_ref().is_none_or(|name| message.consumer() == name.as_slice());
             if is_held && meets(&message, None) {
                 found.number += 1;
-                shorten(&mut message);
+                message.shorten_payload(BEGINNING);
                 found.messages.push(message);
             }
         }
@@ -192,15 +192,6 @@ fn selected(app: &App, queue: &[u8], chosen: &Chosen) -> Result<Selection, Failu
         Ok(found)
     } else {
         Err(Error::NoQueue(String::new()).into())
-    }
-}
-
-/// Keeps the beginning of a payload, since many may be large.
-fn shorten(message: &mut Message) {
-    for (name, value) in &mut message.0 {
-        if let ("payload", Value::BulkString(payload)) = (name.as_str(), value) {
-            payload.truncate(payload.len().min(BEGINNING));
-        }
     }
 }
 

@@ -220,7 +220,7 @@ mod tests {
     fn a_message_that_has_left_its_state_is_not_meant() {
         let of_state = |state: &str| {
             let mut message = message();
-            message.0.push(("state".to_owned(), Value::BulkString(state.as_bytes().to_vec())));
+            message.set("state", Some(Value::BulkString(state.as_bytes().to_vec())));
             Filter::default().meets(message, 0).is_some()
         };
         assert!(of_state("dead") && !of_state("ready") && !of_state("delayed"));

@@ -33,8 +33,7 @@ pub fn as_it_died(mut message: Message) -> Option<Message> {
         ("attempt", number(attempts)),
         ("from", from),
     ] {
-        message.0.retain(|(field, _)| field != name);
-        message.0.extend(value.map(|value| (name.to_owned(), value)));
+        message.set(name, value);
     }
     Some(message)
 }
