@@ -57,7 +57,7 @@ export function ofError(error: unknown): Outcome {
 /** Returns the name and the text of what was thrown, and of its causes. */
 function summaryOf(error: unknown): Buffer {
   const causes = causesOf(error);
-  // Whoever threw the error may have written a long text: its causes have their room.
+  // Half of the room is for the causes, which a long text would leave out.
   const most = causes.length === 0 ? SUMMARY_BYTES : SUMMARY_BYTES / 2;
   const own = cut(`${nameOf(error)}: ${messageOf(error)}`, most);
   const theirs = causes.map((cause) => `\ncaused by ${nameOf(cause)}: ${messageOf(cause)}`);
