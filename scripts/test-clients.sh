@@ -25,7 +25,9 @@ jobs=${TEST_THREADS:-3}
 names=() processes=()
 # What they tell each other, in files.
 notes=$(mktemp -d)
-touch "$notes/left-out" "$notes/planted" "$notes/second-looks"
+touch "$notes/left-out" "$notes/planted" "$notes/second-looks" "$notes/failed-twice"
+# For scripts/try-twice.sh, which processes of processes call.
+export SECOND_LOOKS=$notes/second-looks FAILED_TWICE=$notes/failed-twice
 
 # Says that something is not tested.
 #   leave_out TEXT
@@ -51,8 +53,9 @@ end_all() {
 
 sum_up() {
     end_all
-    sed 's/^/dq: NEEDED A SECOND LOOK: /' "$notes/second-looks"
+    sed 's/^/dq: NEEDED A SECOND LOOK: /' "$SECOND_LOOKS"
     sed 's/^/dq: NOT TESTED: /' "$notes/left-out"
+    sed 's/^/dq: FAILED TWICE: /' "$FAILED_TWICE"
     rm -rf "$notes"
 }
 trap sum_up EXIT
@@ -95,7 +98,7 @@ pytest_twice() {
         "$2" -m pytest -n "$jobs" "${@:3}" && exit
         again=(--last-failed --last-failed-no-failures none)
         # `-q` is set in pytest.ini: a second one would leave the names of the tests out.
-        "$2" -m pytest "${again[@]}" --collect-only "${@:3}" | grep :: | sed "s|^|$1/|" >>"$notes/second-looks" || true
+        "$2" -m pytest "${again[@]}" --collect-only "${@:3}" | grep :: | sed "s|^|$1/|" >>"$SECOND_LOOKS" || true
         "$2" -m pytest "${again[@]}" "${@:3}"
     )
 }
@@ -119,15 +122,15 @@ beside() {
     names+=("$1") processes+=($!)
 }
 
-# Prints what those have printed, each by itself, and fails if one of them has failed.
+# Prints what those have printed, each by itself, and fails if one of them has failed. Those that failed come last.
 wait_for_all() {
-    local failed=""
+    local failed=() name
     while [ "${#names[@]}" != 0 ]; do
-        wait "${processes[0]}" || failed="$failed ${names[0]}"
-        cat "$notes/${names[0]}"
+        if wait "${processes[0]}"; then cat "$notes/${names[0]}"; else failed+=("${names[0]}"); fi
         names=("${names[@]:1}") processes=("${processes[@]:1}")
     done
-    [ -z "$failed" ] || { echo "dq: FAILED:$failed" >&2 && exit 1; }
+    for name in "${failed[@]}"; do cat "$notes/$name"; done
+    [ "${#failed[@]}" = 0 ] || { echo "dq: FAILED: ${failed[*]}" >&2 && exit 1; }
 }
 
 # It compiles for minutes, with what the tests leave of the processors.

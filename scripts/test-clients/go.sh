@@ -1,6 +1,15 @@
 # The tests of the Go client, for scripts/test-clients.sh.
 # shellcheck shell=bash
 
+# What Go says of a test that failed.
+GO_FAILURE='^--- FAIL: [A-Za-z0-9_]+'
+
+# Runs tests of the Go client.
+#   go_test [ARGUMENT ...]
+go_test() {
+    ../../scripts/try-twice.sh "$GO_FAILURE" go test "$@"
+}
+
 # Has `go` find the source of redigo: in the proxy for modules, or in Debian's package, by a workspace in target/.
 find_redigo() {
     local debian=/usr/share/gocode/src/github.com/gomodule/redigo
@@ -46,17 +55,17 @@ test_go() {
             go vet ./...
             go vet ../../benches/workers/go/worker.go
             build_go redigo "$go"
-            go test ./...
+            go_test ./...
         )
         rm -rf "$go/goredis"
         if find_goredis "$go"; then
             (cd clients/go && export GOWORK=$go/goredis.work &&
-                go vet ./goredis && go test ./goredis && build_go goredis "$go/goredis")
+                go vet ./goredis && go_test ./goredis && build_go goredis "$go/goredis")
         else
             leave_out "the adapter for go-redis: the proxy for modules does not have it"
         fi
         if command -v cc >/dev/null; then
-            (cd clients/go && go test -race ./...)
+            (cd clients/go && go_test -race ./...)
         else
             leave_out "the Go client with its race detector: it needs a C compiler"
         fi

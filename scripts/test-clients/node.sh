@@ -1,6 +1,9 @@
 # The tests of the Node client, for scripts/test-clients.sh.
 # shellcheck shell=bash
 
+# What Node's runner says of a test that failed.
+NODE_FAILURE='^ *not ok [0-9]+ - .*'
+
 # Installs the packages of the Node client, again if they have changed.
 #   node_packages DIRECTORY [PACKAGE@VERSION ...]
 node_packages() {
@@ -33,7 +36,8 @@ test_node() {
         leave_out "the Node client: its packages cannot be installed from npm"
     else
         [ -d clients/node/node_modules ] || ln -sfn "$node/node_modules" clients/node/node_modules
-        (cd clients/node && npm run --silent build && npm run --silent lint && npm --silent test)
+        (cd clients/node && npm run --silent build && npm run --silent lint &&
+            ../../scripts/try-twice.sh "$NODE_FAILURE" npm --silent test)
 
         if ! found=$(oldest_node "$target/clients/node-18"); then
             leave_out "the Node client on Node 18: it cannot be installed from npm"
@@ -42,7 +46,8 @@ test_node() {
         else
             rm -rf "$oldest/dist" "$oldest/tests"
             cp -r clients/node/dist clients/node/tests clients/node/README.md "$oldest"
-            (cd "$oldest" && PATH="$(dirname "$found"):$PATH" node --test tests/)
+            PATH="$(dirname "$found"):$PATH" scripts/try-twice.sh "$NODE_FAILURE" \
+                env --chdir "$oldest" node --test tests/
         fi
         plant node
     fi

@@ -5,6 +5,8 @@
 PHPS=(php-bookworm php-sid)
 # The conformance suite drives the newest.
 DRIVEN_PHP=$target/clients/php/php
+# What PHPUnit says of a test that failed.
+PHP_FAILURE='^[0-9]+\) .*::.*'
 
 # Tests the client with one PHP.
 #   test_php_client_on PHP
@@ -16,8 +18,8 @@ test_php_client_on() {
     if [ -e "$root/usr/bin/phpcs" ]; then
         "$1" "$root/usr/bin/phpcs" --standard=clients/php/phpcs.xml -q
     fi
-    "$1" "$root/usr/bin/phpunit" --do-not-cache-result --bootstrap clients/php/tests/client/autoload.php \
-        clients/php/tests/client
+    scripts/try-twice.sh "$PHP_FAILURE" "$1" "$root/usr/bin/phpunit" --do-not-cache-result \
+        --bootstrap clients/php/tests/client/autoload.php clients/php/tests/client
     ln -sfn "$1" "$DRIVEN_PHP"
 }
 
@@ -44,7 +46,7 @@ test_laravel_on() {
         SHARED_CONNECTION=redis "${phpunit[@]}" SharedTest.php
         # Each file by itself; what it prints stays together.
         printf '%s\n' *Test.php |
-            xargs -P "$jobs" -I FILE bash -c 'out=$("$@" 2>&1); code=$?; echo "$out"; exit $code' _ "${phpunit[@]}" FILE
+            xargs -P "$jobs" -I FILE ../../../../scripts/try-twice.sh "$PHP_FAILURE" "${phpunit[@]}" FILE
     )
 }
 

@@ -4,12 +4,14 @@
 # shellcheck shell=bash
 
 RUBIES=(ruby-bookworm ruby-sid)
+# What minitest says of a test that failed.
+RUBY_FAILURE='^[A-Za-z:]+#test_[a-z0-9_]+'
 
 # Tests the client with one Ruby.
 #   test_ruby_client_on RUBY
 test_ruby_client_on() {
     "$1" -e 'puts "dq: Ruby #{RUBY_VERSION}, redis-client #{Gem.loaded_specs["redis-client"]&.version}"' -r redis-client
-    (cd clients/ruby && "$1" test/all.rb)
+    scripts/try-twice.sh "$RUBY_FAILURE" "$1" clients/ruby/test/all.rb
 }
 
 test_ruby() {
@@ -46,8 +48,8 @@ test_rails_on() {
     (
         cd clients/ruby/test/frameworks
         # Each run by itself; what it prints stays together.
-        printf '%s\n' "${runs[@]}" | RUBY=$1 xargs -P "$jobs" -I RUN bash -c \
-            'set -- RUN; out=$(env "${@:1:$#-1}" "$RUBY" "${@: -1}" 2>&1); code=$?; echo "$out"; exit $code'
+        printf '%s\n' "${runs[@]}" | RUBY=$1 FAILURE=$RUBY_FAILURE xargs -P "$jobs" -I RUN bash -c \
+            'set -- RUN; ../../../../scripts/try-twice.sh "$FAILURE" env "${@:1:$#-1}" "$RUBY" "${@: -1}"'
     )
 }
 
