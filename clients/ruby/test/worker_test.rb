@@ -188,6 +188,7 @@ class WorkerTest < ServerTest
     rescue DQ::Lost => error
       ended << [error.message, message.reason, message.lost?]
     end
+    event(:ready) # Before there is a subscription, no notice tells the reason.
     queue.push("x", id: "m")
     event(:started)
     queue.cancel("m")
@@ -258,7 +259,7 @@ class WorkerTest < ServerTest
   end
 
   def test_a_worker_whose_handlers_hang_is_stuck
-    worker = work(concurrency: 1, lease: 0.5) { sleep }
+    worker = work(concurrency: 1) { sleep }
     worker.define_singleton_method(:patience_with) { |_lane| 0.2 }
     queue.push("x", id: "m")
     event(:started)
