@@ -160,7 +160,7 @@ bench-stalls: ## play the worst cases, half an hour; writes benches/stalls/resul
 	$(BUILD)
 	DQ_SERVER="$$(scripts/find-server.sh)" python3 benches/stalls $(or $(STALLS),--json benches/stalls/results.json)
 
-bench-workers: ## measure workers in Go, Node, Python and Rust beside others, in five minutes; installs from PyPI and npm
+bench-workers: ## measure workers in all six languages beside others, in eight minutes; installs from PyPI, npm and Debian
 	@scripts/install-deps.sh build server python
 	$(BUILD)
 	python3 benches/workers

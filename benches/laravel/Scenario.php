@@ -116,11 +116,21 @@ final class Scenario
 
     public function throughput(): string
     {
-        Queue::bulk(array_map(fn (int $number): Job => new Job("job-{$number}"), range(1, 1000)));
+        return sprintf('%d ms', $this->millisecondsForEmptyJobs(1000));
+    }
+
+    /** Jobs a second. */
+    public function rate(): string
+    {
+        return (string) (5000 * 1000 / $this->millisecondsForEmptyJobs(5000));
+    }
+
+    private function millisecondsForEmptyJobs(int $count): int
+    {
+        Queue::bulk(array_map(fn (int $number): Job => new Job("job-{$number}"), range(1, $count)));
         $this->work();
-        $this->eventually('all run', fn (): bool => count($this->journal('done')) === 1000);
-        $took = $this->writtenAt('done job-1000') - $this->writtenAt('run job-1 1');
-        return sprintf('%d ms', $took);
+        $this->eventually('all run', fn (): bool => count($this->journal('done')) === $count);
+        return $this->writtenAt("done job-{$count}") - $this->writtenAt('run job-1 1');
     }
 
     /** @return list<int> how late each of twenty jobs began, in ms, ascending; measured once */

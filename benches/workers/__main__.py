@@ -41,6 +41,11 @@ def run(*words, cwd=ROOT, **environment):
     return done.stdout
 
 
+def module():
+    """Returns the path of the module."""
+    return os.environ.get("DQ_MODULE") or run("scripts/find-module.sh", "release").strip()
+
+
 def on_core(core, *words):
     """Returns a command that runs on one core, if there are two."""
     return [*(["taskset", "-c", str(core)] if (os.cpu_count() or 1) > 1 and shutil.which("taskset") else []), *words]
@@ -91,7 +96,27 @@ def python(library, url, few):
     return measured(directory / "bin/python", HERE / "worker.py", library, "--url", url, *counts)
 
 
-KINDS = {"Rust": rust, "Go": go, "Node": node}
+def launcher(name):
+    """Returns what runs a language of Debian's newest suite, with its libraries."""
+    path = run("scripts/fetch-languages.sh", name).strip().partition("\t")[2]
+    if not path:
+        raise RuntimeError(f"{name} cannot be downloaded from Debian's archives")
+    return path
+
+
+def ruby(system, url, few):
+    counts = (20_000 if system == "dq" else 10_000) // few, 1000 // few
+    return measured(launcher("ruby-sid"), HERE / "worker.rb", system, url, *counts)
+
+
+def laravel(url, few):
+    """Its server is one of its own, which its tests know how to start."""
+    environment = {"DQ_SERVER": run("scripts/find-server.sh").strip(), "DQ_MODULE": module()}
+    return measured(launcher("php-sid"), HERE / "laravel.php", **environment)
+
+
+KINDS = {"Rust": rust, "Go": go, "Node": node, "PHP": laravel}
+KINDS.update({f"Ruby {name}": lambda url, few, name=name: ruby(name, url, few) for name in ("dq", "bridge", "sidekiq")})
 KINDS.update({f"Python {name}": lambda url, few, name=name: python(name, url, few) for name in PYTHON})
 
 
@@ -101,8 +126,7 @@ def start(directory):
         listener.bind(("127.0.0.1", 0))
         port = listener.getsockname()[1]
     binary = run("scripts/find-server.sh").strip()
-    module = os.environ.get("DQ_MODULE") or run("scripts/find-module.sh", "release").strip()
-    words = [binary, "--port", port, "--bind", "127.0.0.1", "--dir", directory, "--save", "", "--loadmodule", module]
+    words = [binary, "--port", port, "--bind", "127.0.0.1", "--dir", directory, "--save", "", "--loadmodule", module()]
     server = subprocess.Popen(on_core(0, *map(str, words)), stdout=subprocess.DEVNULL)
     end = time.monotonic() + 30
     while True:
