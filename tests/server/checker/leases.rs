@@ -53,15 +53,21 @@ fn nobody_else_holds_it(
     report: &mut Report,
 ) {
     let by = seen.op.span.answered;
-    // Leases before the last one had ended when that began, by a clock that may have been set back since.
-    let Some(before) = earlier.iter().rev().find(|before| !messages.may_be_forgotten(before.op, by)) else { return };
-    let asked = messages.with_receipt(&before.delivery.receipt);
-    let given_back = |op: &Op| matches!(op.act, Act::Nack { .. }) && op.possible() && op.span.called < by;
-    let end = deadline(messages, before, by);
-    let by_another_clock = messages.leases_may_have_ended_between(&before.op.span, &seen.op.span);
-    if seen.delivery.latest < end && !by_another_clock && !asked.iter().any(|op| given_back(op)) {
+    // Leases before the last one had ended when that began, by a clock that may have been set back since. So one that
+    // may have been lost counts as well: if it was not, only its lease matters.
+    let Some(last) = earlier.iter().rposition(|before| !messages.may_be_forgotten(before.op, by)) else { return };
+    let holds_it = |before: &Seen| {
+        let asked = messages.with_receipt(&before.delivery.receipt);
+        let given_back = |op: &Op| matches!(op.act, Act::Nack { .. }) && op.possible() && op.span.called < by;
+        let by_another_clock = messages.leases_may_have_ended_between(&before.op.span, &seen.op.span);
+        seen.delivery.latest < deadline(messages, before, by)
+            && !by_another_clock
+            && !asked.iter().any(|op| given_back(op))
+    };
+    if earlier[last..].iter().all(holds_it) {
+        let before = &earlier[last];
         let (first, second, at) = (&before.delivery.receipt, &seen.delivery.receipt, seen.delivery.latest);
-        let what = format!("{second} came at {at}, while {first} was held until {end}");
+        let what = format!("{second} came at {at}, while {first} was held until {}", deadline(messages, before, by));
         report.find(Fault::Overlap, messages, message, what);
     }
 }

@@ -174,6 +174,13 @@ fn a_double_delivery_is_found() {
     let mut s = Script::default();
     s.push(Done, "m/0", 0).pop("m/0", 1, 1, 0).act(Unknown, longer).pop("m/0", 2, 2, 99).ack(Done, 2);
     s.finds(&[Fault::Overlap]);
+    // The lease ended by the clock of a master whose replica is behind and knows the second delivery.
+    for (third, faults) in [(20, &[][..]), (19, &[Fault::Overlap])] {
+        let mut s = Script::default();
+        s.push(Done, "m/0", 0).pop("m/0", 1, 1, 0).done(Act::Confirm).pop("m/0", 2, 2, 100).takeover_by_one_behind();
+        s.done(Act::Extend { receipt: "m#2".into(), lease: 10, deadline: 20 });
+        s.pop("m/0", 3, 3, third).ack(Done, 3).finds(faults);
+    }
     // The queue was moved to a server whose clock is ahead, which ends all leases, and back.
     for (moves, apart, faults) in [(2, true, &[][..]), (1, true, &[Fault::Overlap]), (2, false, &[Fault::Overlap])] {
         let mut s = Script::default();
