@@ -203,6 +203,13 @@ RULES = {
             "test_4 are_dead",
         ),
         (
+            "a connection is opened beyond the time for it",
+            "redigo/redigo.go",
+            "openings := make(chan opening)",
+            "if true {\n\t\treturn open()\n\t}\n\topenings := make(chan opening)",
+            "test_4 are_dead",
+        ),
+        (
             "as many are asked for after a lost reply",
             "fetch.go",
             "f.most = f.asked / 2",

@@ -6,6 +6,7 @@ import time
 
 import pytest
 
+from proxy import Proxy
 from server import PATIENCE, eventually
 
 
@@ -23,15 +24,19 @@ def test_an_idle_worker_is_gone_within_a_second(server, start, name):
     assert min(passed) < 1.0
 
 
-def test_an_idle_worker_whose_connections_are_dead_stops_soon(server, proxy, start):
+@pytest.mark.parametrize("new_ones", ["work", "are dead too"])
+def test_an_idle_worker_whose_connections_are_dead_stops_soon(server, start, new_ones):
     passed = []
     for _ in range(3):  # A busy machine may delay one of them.
+        proxy = Proxy(server.port)
         worker = start("q=4", url=proxy.url)
         eventually("it waits", lambda: server.admin.info("clients")["blocked_clients"] == 1)
-        proxy.fall_silent()
+        proxy.fall_silent(for_all=new_ones == "are dead too")
         code, seconds = worker.stop()
         assert code == 0
         passed.append(seconds)
+        proxy.close()
+        server.do("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
     assert min(passed) < 1.5 * PATIENCE
 
 

@@ -198,6 +198,23 @@ func TestACallWhoseContextHasEndedKeepsNoConnection(t *testing.T) {
 	}
 }
 
+func TestACallEndsWithItsContextAlthoughTheServerNeverGreets(t *testing.T) {
+	silent := must(net.Listen("tcp", "127.0.0.1:0"))
+	defer silent.Close()
+	url := "redis://" + silent.Addr().String()
+	pool := &redis.Pool{Dial: func() (redis.Conn, error) { return redis.DialURL(url) }}
+	for name, client := range map[string]*redigo.Client{"opened": must(redigo.Open(url)), "given": redigo.New(pool, 0)} {
+		ctx, cancel := context.WithTimeout(background, 200*time.Millisecond)
+		defer cancel()
+		begun := time.Now()
+		_, err := dq.NewClient(client).Queue("q").Len(ctx, "")
+		_, dialed := client.Dial(ctx)
+		if passed := time.Since(begun); err == nil || dialed == nil || passed > 5*time.Second {
+			t.Error(name, err, dialed, passed)
+		}
+	}
+}
+
 func TestTimesAreNotNegative(t *testing.T) {
 	s := newServer(t)
 	must(s.queue("q").Push(background, nil, dq.ID("m")))

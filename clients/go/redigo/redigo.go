@@ -147,11 +147,7 @@ func (c *Client) Do(ctx context.Context, args ...any) (any, error) {
 }
 
 func (c *Client) doOnce(ctx context.Context, args []any) (any, error) {
-	pooled, err := c.pool.GetContext(ctx)
-	if err == nil && ctx.Err() != nil {
-		pooled.Close()
-		err = ctx.Err()
-	}
+	pooled, err := within(ctx, func() (redis.Conn, error) { return c.pool.GetContext(ctx) })
 	if err != nil {
 		return nil, dq.NotSent(c.translate(err))
 	}
@@ -171,16 +167,46 @@ func (c *Client) Dial(ctx context.Context) (dq.Conn, error) {
 	return &conn{opened, c}, nil
 }
 
-func (c *Client) dial(ctx context.Context) (opened redis.Conn, err error) {
-	switch {
-	case c.pool.DialContext != nil:
-		opened, err = c.pool.DialContext(ctx)
-	case c.pool.Dial != nil:
-		opened, err = c.pool.Dial()
-	default:
+func (c *Client) dial(ctx context.Context) (redis.Conn, error) {
+	opened, err := within(ctx, func() (redis.Conn, error) {
+		switch {
+		case c.pool.DialContext != nil:
+			return c.pool.DialContext(ctx)
+		case c.pool.Dial != nil:
+			return c.pool.Dial()
+		}
 		return nil, errors.New("dq: the pool of redigo has no Dial")
-	}
+	})
 	return opened, c.translate(err)
+}
+
+// within opens or borrows a connection, but not beyond the end of ctx, although a server that accepts connections may
+// say nothing on them. One that comes later is closed.
+func within(ctx context.Context, open func() (redis.Conn, error)) (redis.Conn, error) {
+	type opening struct {
+		conn redis.Conn
+		err  error
+	}
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	openings := make(chan opening)
+	go func() {
+		conn, err := open()
+		select {
+		case openings <- opening{conn, err}:
+		case <-ctx.Done():
+			if err == nil {
+				conn.Close()
+			}
+		}
+	}()
+	select {
+	case o := <-openings:
+		return o.conn, o.err
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
 }
 
 type conn struct {
