@@ -49,7 +49,7 @@ impl Log {
             Event::Interrupted { queue, error } => self.warn("interrupted", &text, with_error(queue, error)),
             Event::Resumed { queue } => self.info("resumed", &text, json!({ "queue": queue.to_string() })),
             Event::Failed { queue, id, attempt, error, state } => {
-                let (queue, id, state) = (queue.to_string(), id.to_string(), state.map_or("lost", State::as_str));
+                let (queue, id, state) = (queue.to_string(), id.to_string(), state.map(State::as_str));
                 let fields = json!({ "queue": queue, "id": id, "attempt": attempt, "error": error, "state": state });
                 self.warn("failed", &text, fields);
             }

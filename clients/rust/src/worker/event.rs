@@ -43,7 +43,8 @@ pub enum Event<'a> {
         attempt: u32,
         /// The error.
         error: &'a str,
-        /// The new state of the message; `None` if its lease was lost.
+        /// The new state of the message; `None` if the server did not say: the lease was lost, as another event
+        /// reports, or the answer to the first report was lost.
         state: Option<State>,
     },
     /// A message was lost while its handler ran, or its lease was over before its outcome could be reported. It may
@@ -119,8 +120,8 @@ impl fmt::Display for Event<'_> {
             Event::Interrupted { queue, error } => write!(f, "{queue}: cannot pop: {error}"),
             Event::Resumed { queue } => write!(f, "{queue}: can pop again"),
             Event::Failed { queue, id, attempt, error, state } => {
-                let state = state.map_or("its lease was lost", State::as_str);
-                write!(f, "{queue}: {id} failed at attempt {attempt}: {error}; now {state}")
+                write!(f, "{queue}: {id} failed at attempt {attempt}: {error}")?;
+                state.map_or(Ok(()), |state| write!(f, "; now {}", state.as_str()))
             }
             Event::LeaseLost { queue, receipt, reason, .. } => {
                 write!(f, "{queue}: {receipt} was lost while its handler ran: {}", reason.as_str())

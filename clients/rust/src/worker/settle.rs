@@ -349,7 +349,11 @@ impl Settler<'_> {
         match state {
             Some(State::Dead) => lock(counters).died += 1,
             // The first of two executions may have counted.
-            None if !repeated => lock(counters).late += 1,
+            None if !repeated => {
+                lock(counters).late += 1;
+                lease.lose(None);
+                self.pool.report_loss(self.source, lease);
+            }
             Some(State::Delayed | State::Ready | State::Inflight | State::Done) | None => lock(counters).retried += 1,
         }
         let (source, lease, error) = (Arc::clone(self.source), Arc::clone(lease), error.clone());
