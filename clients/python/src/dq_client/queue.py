@@ -41,6 +41,8 @@ _WAIT_SECONDS = 2.0
 _KEPT_SECONDS = 60.0
 # How much later than the end of a wait its reply may come.
 _LATE_SECONDS = 1.0
+# No attempt begins that would have less time for its answer: being cut off, it would hide why those before it failed.
+_SHORTEST_SECONDS = 0.1
 CALL_SECONDS = 10.0
 """How long a call waits for its result by default."""
 PUSH_SECONDS = 10.0
@@ -352,7 +354,7 @@ class Queue:
                     first = error
                 may_have_run = may_have_run or _may_have_run(error)
                 pause = backoff.next()
-                if time.monotonic() + pause >= end:
+                if time.monotonic() + pause + _SHORTEST_SECONDS >= end:
                     raise first from first.__cause__
                 await self._sleep(pause)
 
