@@ -17,6 +17,7 @@ from threading import Lock
 
 import planted_php
 import planted_ruby
+import planted_rust
 from planted_rules import RULES
 from program import clients
 from server import ROOT
@@ -305,161 +306,8 @@ FAULTS = {
         ),
         ("9 takes ids for valid UTF-8", "bytes.js", "String.fromCharCode(0xdc00 + first)", "'\\ufffd'", "test_9"),
     ],
-    "rust": [
-        (
-            "1 pops more than it can work on",
-            "worker/fetch.rs",
-            ".word(grant.count)",
-            ".word(grant.count + 1)",
-            "test_1",
-        ),
-        ("2 extends leases too late", "worker/lease.rs", "(time / 2).max(", "(time * 2).max(", "test_2"),
-        ("2 does not hear of losses", "worker/notices.rs", "lease.lose(Some(loss));", "return;", "test_2"),
-        (
-            "2 does not watch its own clock",
-            "worker/lease.rs",
-            "Instant::now() >= lock(&self.state).lost_at",
-            "false",
-            "test_2",
-        ),
-        (
-            "2 begins to extend when the default lease would need it",
-            "worker/lease.rs",
-            "(time / 2).max(SHORTEST_PAUSE)",
-            "(time / 2).max(Duration::from_millis(7500))",
-            "test_2",
-        ),
-        (
-            "2 counts leases from the arrival of a reply",
-            "worker/fetch.rs",
-            "popped.delivered.unwrap_or(received)",
-            "received",
-            "test_2",
-        ),
-        (
-            "2 overrides the leases of messages",
-            "worker/source.rs",
-            "(!self.may_ask_time.load(Ordering::Relaxed)).then_some(LEASE)",
-            "Some(LEASE)",
-            "test_2",
-        ),
-        ("3 retries what is rejected", "queue/nack.rs", '.flag("DEAD")', "", "test_3"),
-        (
-            "3 fails for a long result",
-            "queue/done.rs",
-            "RESULT_BYTES: usize = 65_536",
-            "RESULT_BYTES: usize = 1",
-            "test_3",
-        ),
-        ("3 never acks with the next pop", "worker/fetch.rs", "self.source.handoff.open();", "", "test_3"),
-        (
-            "3 rejects what it cannot decode",
-            "worker/running_pool.rs",
-            "Report::Nack(Failure::retry(error))",
-            "Report::Nack(Failure::reject(error))",
-            "test_3",
-        ),
-        ("4 counts what it gives back", "queue/nack.rs", '.flag("NOCOUNT")', "", "test_4"),
-        ("4 does not end its pops", "worker/shut_down.rs", "ending.push(pool.end_pop(source));", "", "test_4"),
-        (
-            "4 waits for connections that are dead",
-            "worker/shut_down.rs",
-            "begun.elapsed() > TO_END_POPS",
-            "false && begun.elapsed() > TO_END_POPS",
-            "test_4",
-        ),
-        (
-            "4 does not count what goes back",
-            "worker/settle.rs",
-            "self.source.given_back.fetch_add(1, Ordering::Relaxed);",
-            "",
-            "test_4 went_back",
-        ),
-        (
-            "4 ends as if all was reported",
-            "worker/shut_down.rs",
-            "self.forced || self.unreported > 0",
-            "self.forced",
-            "test_4 cannot_report",
-        ),
-        (
-            "4 unblocks pops that are put off",
-            "connect/core.rs",
-            'all.cmd("DQ.ACK").arg(key).arg("#").cmd("CLIENT")',
-            '_ = key;\n        all.cmd("CLIENT")',
-            "test_4",
-        ),
-        (
-            "5 does not pop after an error",
-            "worker/fetch.rs",
-            "self.pause(&error).await;",
-            "return drop(error);",
-            "test_5",
-        ),
-        (
-            "5 drops outcomes that were refused",
-            "worker/settle.rs",
-            "lock(&self.again).outcomes.extend(again);",
-            "drop(again.count());",
-            "test_5",
-        ),
-        (
-            "5 takes a refused connection for an answer",
-            "worker/settle.rs",
-            "Err(error) => (true, error),",
-            "Err(error) => (error.is_transient(), error),",
-            "test_5",
-        ),
-        (
-            "5 does not tell of outcomes that are late",
-            "worker/settle.rs",
-            "lost.extend(lock(&self.source.unreported)",
-            "let _ = Vec::<Arc<Lease>>::from_iter(lock(&self.source.unreported)",
-            "test_5",
-        ),
-        (
-            "5 asks for as many again after a reply that was too large",
-            "worker/fetch.rs",
-            "(grant.count / 2).max(1)",
-            "grant.count",
-            "test_5",
-        ),
-        ("6 takes a reply that was cut for an answer", "connect/link.rs", " && !is_cut()", " && is_cut()", "test_6"),
-        (
-            "6 gives up a push while memory is short",
-            "error.rs",
-            "Error::Lost(_) | Error::OutOfMemory(_))",
-            "Error::Lost(_))",
-            "test_6",
-        ),
-        (
-            "6 does not know that an idle connection was closed",
-            "connect/link.rs",
-            "Poll::Ready(Err(error)) => return Err(Error::Connect(",
-            "Poll::Ready(Err(error)) => return Err(Error::Lost(",
-            "test_6",
-        ),
-        ("6 does not repeat pushes", "queue/push.rs", "if can_repeat && !ids", "if false && !ids", "test_6"),
-        ("6 repeats pushes under new ids", "queue/push.rs", "is_none() && can_repeat", "is_none() && false", "test_6"),
-        ("6 repeats pushes for a minute", "connect/options.rs", "from_secs(10)", "from_secs(60)", "test_6"),
-        (
-            "7 loses headers",
-            "queue/headers.rs",
-            "reply::pairs)?.unwrap_or_default()",
-            "reply::pairs)?.filter(|_| false).unwrap_or_default()",
-            "test_7",
-        ),
-        ("8 does not miss the module", "error.rs", "the server has not loaded the module dq: ", "", "test_8"),
-        ("8 pops without a name", "worker/fetch.rs", '.word("AS").word(&self.pool.consumer)', "", "test_8"),
-        (
-            "9 takes ids for valid UTF-8",
-            "reply.rs",
-            "bytes(value).map(MessageId::from)",
-            "text(value).map(MessageId::from)",
-            "test_9",
-        ),
-    ],
 }
+FAULTS["rust"] = planted_rust.FAULTS
 FAULTS["php"] = list(planted_php.FAULTS)
 for client, more in RULES.items():
     FAULTS[client] += more
@@ -514,9 +362,12 @@ def change(folder, file, old, new):
     (folder / file).write_text(text.replace(old, new))
 
 
-def prepare(client, folder):
-    """Builds a copy of a client, if it is to be built. Returns the environment in which the suite drives the copy."""
+def prepare(client, folder, name):
+    """Builds a copy of a client with the fault of this name, if it is to be built. Returns the environment in which the
+    suite drives the copy."""
     environment = dict(os.environ, PYTHONPATH=str(folder.parent))
+    if "in an event loop" in name:
+        environment["DQ_FACE"] = "asyncio"
     if client in ("node", "php"):
         environment["DQ_PROGRAMS"] = str(folder.parent / "conformance")
     if client == "ruby":
@@ -559,7 +410,7 @@ def is_noticed(client, fault):
         done = subprocess.run(
             [sys.executable, "-m", "pytest", "-x", "--client", client, "-p", "no:cacheprovider", *files],
             cwd=HERE,
-            env=prepare(client, folder),
+            env=prepare(client, folder, name),
             capture_output=True,
             text=True,
         )

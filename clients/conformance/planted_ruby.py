@@ -123,6 +123,14 @@ FAULTS = [
         "(error.is_a?(ConnectionLost) && !error.may_have_run?) || error.later?",
         "test_6 reply_was_cut",
     ),
+    (
+        "an outcome that meets another password is dropped",
+        REPORTER,
+        "            send_again(batch)\n",
+        "            batch.reports.each { |delivery, _| @lane.answered(delivery) } if error.is_a?(Refused)\n"
+        "            send_again(batch) unless error.is_a?(Refused)\n",
+        "test_5 outcome_waits",
+    ),
     ("an outcome that meets BUSY is dropped", "lib/dq/errors.rb", "(?:BUSY|", "(?:", "test_5 outcome_waits"),
     (
         "a checkpoint that cannot be kept now is dropped",
@@ -156,7 +164,7 @@ FAULTS = [
         "clocks may differ by much",
         "lib/dq/worker/server_time.rb",
         "left - (left.abs * DRIFT)",
-        "left + (left.abs * 0.5)",
+        "left + (left.abs * 0.01)",
         "test_2 longest_lease_is_over",
     ),
     (

@@ -1,8 +1,12 @@
 """A proxy between a client and a server that loses what a network can lose."""
 
+import re
 import socket
 import threading
 import time
+
+# The beginning of a command. No argument of the tests has it.
+_COMMAND = re.compile(rb"(?:^|\r\n)\*\d+(?=\r\n\$)")
 
 
 class Proxy:
@@ -43,8 +47,13 @@ class Proxy:
         self._lose_replies_to, self._kept_bytes = word, kept
 
     def answer(self, word, error):
-        """The next command that has this word is not passed on, but answered with an error."""
+        """The next command that has this word is not passed on, nor what is sent with it, but answered with an
+        error."""
         self._answers[word] = error
+
+    def has_answers(self):
+        """Returns whether there are errors that no command was answered with yet."""
+        return bool(self._answers)
 
     def delay_the_reply_to(self, word, seconds):
         """The next connection that sends this word gets replies so much later."""
@@ -108,7 +117,7 @@ class Proxy:
         for word, error in list(self._answers.items()):
             if word in data:
                 del self._answers[word]
-                client.sendall(b"-%s\r\n" % error)
+                client.sendall(len(_COMMAND.findall(data)) * (b"-%s\r\n" % error))
                 return False
         for word, seconds in list(self._delays.items()):
             if word in data:

@@ -19,6 +19,17 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 PATIENCE = float(os.environ.get("DQ_PATIENCE", "1"))
 # Lines that a healthy server never writes.
 ALARMS = ("panicked", "BUG REPORT", "a bug in the module")
+# What a server answers that has not carried out a command, and may do so later.
+NOT_NOW = [
+    b"LOADING Redis is loading the dataset in memory",
+    b"BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.",
+    b"READONLY You can't write against a read only replica.",
+    b"MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'.",
+    b"CLUSTERDOWN The cluster is down",
+    b"TRYAGAIN Multiple keys request during rehashing of slot",
+    b"NOREPLICAS Not enough good replicas to write.",
+    b"MISCONF Errors writing to the AOF file",
+]
 
 
 def _printed(*command):

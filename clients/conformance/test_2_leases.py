@@ -177,11 +177,16 @@ def test_a_handler_is_told_before_another_worker_begins_although_its_pop_was_lat
 
 def test_a_handler_is_told_before_the_longest_lease_is_over(server, start, give):
     server.do("DQ.CREATE", "q", "MAXLEASE", 10_000)
-    first = start("q=1", lease=4000)
-    id = give("q", "hang", ms=60_000)
-    first.wait_for("start", id=id)
-    end = server.message("q", id)["deadline"] - 4000 + 10_000
-    assert end - 1000 <= first.wait_for("lost", 12.0, id=id, reason="lease")["at"] <= end + 500 * PATIENCE
+    worker = start("q=3", lease=10_000)
+    ends = {}
+    for _ in range(3):  # A busy machine may delay one of them.
+        id = give("q", "hang", ms=60_000)
+        worker.wait_for("start", id=id)
+        ends[id] = server.message("q", id)["deadline"]
+    late = [worker.wait_for("lost", 12.0, id=id, reason="lease")["at"] - end for id, end in ends.items()]
+    assert -1000 <= min(late) and max(late) <= 500 * PATIENCE
+    # A hundredth of the time since the last extension would be twice as late.
+    assert min(late) <= 25 * PATIENCE
 
 
 def test_messages_of_a_worker_that_died_are_delivered_again(server, start, give):

@@ -8,7 +8,7 @@ import time
 import pytest
 import redis
 
-from server import PATIENCE, Server, eventually
+from server import NOT_NOW, PATIENCE, Server, eventually
 
 
 def soon(worker, give, queue="q", seconds=2.0):
@@ -127,6 +127,29 @@ def test_an_outcome_waits_until_the_server_can_take_it(server, start, give, trou
     assert len(worker.said("start", id=id)) == 1
 
 
+def test_an_outcome_is_sent_again_after_each_answer_that_says_not_now(server, proxy, start, give):
+    worker = start("q=4", url=proxy.url, lease=30_000)
+    # This pop goes on waiting, so that no other one takes acks along.
+    eventually("it waits", lambda: server.admin.info("clients")["blocked_clients"] == 1)
+    for error in NOT_NOW:
+        for do, command, state in [
+            ("ok", b"ACK", b"done"),
+            ("fail", b"NACK", b"dead"),
+            ("result", b"COMPLETE", b"done"),
+        ]:
+            proxy.answer(b"\r\nDQ.%s\r\n" % command, error)
+            id = give("q", do, "RETRIES", 0, "RETAIN", 60_000, text="no", result="x")
+            worker.wait_for("end", id=id)
+            until(server, id, state)
+    assert not proxy.has_answers()
+    assert server.info("q")["delivered"] == 3 * len(NOT_NOW)
+
+
+def until(server, id, state):
+    """Waits until a message is in a state."""
+    eventually(f"{id} is {state}", lambda: server.message("q", id).get("state") == state)
+
+
 @pytest.mark.parametrize("trouble", ["busy", "readonly"])
 def test_a_checkpoint_waits_until_the_server_can_take_it(server, start, give, trouble):
     server.do("DQ.CREATE", "q", "BACKOFF", 1, 1)
@@ -195,17 +218,19 @@ def test_a_worker_goes_on_after_a_reply_that_was_cut(server, proxy, start, give)
     assert worker.is_alive()
 
 
+@pytest.mark.parametrize("do, command, state", [("hang", b"ACK", b"done"), ("fail", b"NACK", b"dead")])
 @pytest.mark.parametrize("lost", ["the command", "the reply"])
-def test_an_outcome_whose_connection_breaks_is_sent_again(server, proxy, start, give, lost):
+def test_an_outcome_whose_connection_breaks_is_sent_again(server, proxy, start, give, lost, do, command, state):
     worker = start("q=1", url=proxy.url, lease=3000)
-    id = give("q", "hang", ms=500)
-    worker.wait_for("start", id=id)
     lose = proxy.lose if lost == "the command" else proxy.lose_the_reply_to
-    lose(b"DQ.ACK")
-    worker.wait_for("end", id=id, how="ok")
+    lose(b"DQ." + command)
+    id = give("q", do, "RETRIES", 0, "RETAIN", 60_000, ms=500, text="no")
+    worker.wait_for("end", id=id)
     later = give("q", "ok")  # It may be delivered on the connection that breaks.
     worker.wait_for("end", 15.0, id=later, how="ok")
-    eventually("both are acked", lambda: server.info("q")["acked"] == 2, 5)
+    eventually("both have ended", lambda: server.info("q")["inflight"] == 0, 5)
+    assert server.message("q", id)["state"] == state
+    assert worker.stop()[0] == 0
     assert len(worker.said("start", id=id)) == 1
     assert not worker.said("lost", id=id) and not logged(worker, id)
 

@@ -32,6 +32,7 @@ test_conformance() {
     if [ -x "$go/goredis/worker" ]; then
         DQ_PROGRAMS=$go/goredis pytest_twice clients/conformance "$python/bin/python" --client go
     fi
+    DQ_FACE=asyncio pytest_twice clients/conformance "$python/bin/python" --client python test_6_pushes.py
     for handlers in plain blocking; do
         DQ_HANDLERS=$handlers pytest_twice clients/conformance "$python/bin/python" --client rust
     done
