@@ -21,6 +21,7 @@ final class PredisConnection implements Connection
     public function call(array $words, float $block = 0.0): mixed
     {
         try {
+            $this->leaveIfClosed();
             $this->allow($block);
             $reply = $this->client->executeRaw($words, $failed);
         } catch (\Predis\Response\ServerException $error) {
@@ -52,6 +53,24 @@ final class PredisConnection implements Connection
     {
         $prefix = $this->client->getOptions()->prefix;
         return is_object($prefix) ? $prefix->getPrefix() : '';
+    }
+
+    /** Has the next command open another connection if the server has closed this one while it was idle. */
+    private function leaveIfClosed(): void
+    {
+        $connection = $this->client->getConnection();
+        if (method_exists($connection, 'getCurrent')) {
+            $connection = $connection->getCurrent(); // One that follows Sentinels.
+        }
+        if (!$connection instanceof NodeConnectionInterface || !$connection->isConnected()) {
+            return;
+        }
+        $read = [$connection->getResource()];
+        $write = $except = null;
+        // Nothing is expected: what can be read is the end.
+        if (is_resource($read[0]) && stream_select($read, $write, $except, 0, 0) !== 0) {
+            $connection->disconnect();
+        }
     }
 
     /** Lets the reply be as much later as the command itself may wait. */

@@ -178,6 +178,15 @@ final class ClientTest extends TestCase
         }
     }
 
+    public function testADuplicateIsNullAlthoughTheConnectionWasClosedWhileIdle(): void
+    {
+        $this->onEach(function (Client $client): void {
+            $this->assertSame('m', $client->push('q', 'x', id: 'm'));
+            self::$server->client()->call('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes');
+            $this->assertNull($client->push('q', 'x', id: 'm'));
+        });
+    }
+
     public function testAPushWithoutAServerFailsAndNamesTheAddress(): void
     {
         $refused = new \Predis\Client(['port' => 1]);
