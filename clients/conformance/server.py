@@ -30,6 +30,8 @@ NOT_NOW = [
     b"NOREPLICAS Not enough good replicas to write.",
     b"MISCONF Errors writing to the AOF file",
 ]
+# The same of a push.
+OUT_OF_MEMORY = b"OOM command not allowed when used memory > 'maxmemory'."
 
 
 def _printed(*command):

@@ -5,9 +5,7 @@ import time
 
 import pytest
 
-from server import NOT_NOW, PATIENCE, eventually, free_port
-
-OUT_OF_MEMORY = b"OOM command not allowed when used memory > 'maxmemory'."
+from server import NOT_NOW, OUT_OF_MEMORY, PATIENCE, eventually, free_port
 
 
 def test_a_push_whose_reply_was_lost_is_made_once(server, proxy, produce):

@@ -15,7 +15,7 @@ import redis
 import redis.sentinel
 from celery_worker import wait
 from proxy import Proxy
-from server import Server, free_port
+from server import NOT_NOW, OUT_OF_MEMORY, Server, free_port
 
 import dq_client.celery
 
@@ -291,6 +291,19 @@ def test_a_push_whose_reply_is_lost_is_made_once(server, connect):
         push(connection, "y", headers={"id": "t"})
         assert server.calls("dq.push") == 2
         assert server.do("DQ.LEN", "q") == 2
+    finally:
+        proxy.close()
+
+
+@pytest.mark.parametrize("error", [*NOT_NOW, OUT_OF_MEMORY], ids=lambda error: error.split()[0].decode())
+def test_a_push_that_the_server_cannot_take_now_is_repeated(server, connect, error):
+    proxy = Proxy(server.port)
+    try:
+        connection = connect(port=proxy.port)
+        connection.connect()
+        proxy.answer(b"DQ.PUSH", error)
+        push(connection, "x", headers={"id": "t"})
+        assert server.message("q", "t")["state"] == b"ready"
     finally:
         proxy.close()
 
