@@ -35,7 +35,7 @@ func (p panicTracer) Start(ctx context.Context, _ *dq.Message) (context.Context,
 
 func TestHooksThatFailHarmNothing(t *testing.T) {
 	blocked := make(chan struct{})
-	defer close(blocked)
+	t.Cleanup(func() { close(blocked) })
 	var exits atomic.Bool
 	for name, option := range map[string]dq.WorkerOption{
 		"a panic": dq.OnEvent(func(dq.Event) { panic("a hook") }),
@@ -53,7 +53,9 @@ func TestHooksThatFailHarmNothing(t *testing.T) {
 			}
 		}),
 	} {
+		option := option
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			s := newServer(t)
 			mux := dq.NewMux()
 			mux.HandleFunc("q", func(_ context.Context, m *dq.Message) error {
@@ -64,10 +66,10 @@ func TestHooksThatFailHarmNothing(t *testing.T) {
 					var err *typedNil
 					return err
 				case m.ID == "long":
-					time.Sleep(1500 * time.Millisecond)
+					time.Sleep(5 * time.Second)
 				}
 				return nil
-			}, dq.Lease(500*time.Millisecond), dq.Concurrency(2))
+			}, dq.Lease(2*time.Second), dq.Concurrency(2))
 			worker := dq.NewWorker(s.do, mux, option, dq.Grace(time.Second))
 			ctx, stop := context.WithCancel(background)
 			ended := make(chan error)

@@ -143,7 +143,7 @@ func TestAnotherClientAndRESP3Work(t *testing.T) {
 		causes <- dq.Cause(ctx)
 		return nil
 	})
-	s.work(do, mux, dq.Lease(400*time.Millisecond))
+	s.work(do, mux, dq.Lease(2*time.Second))
 	if result := must(q.PushAndWait(background, []byte("quick"), dq.Header("a", "b"))); string(result) != "done" {
 		t.Error(string(result))
 	}
