@@ -42,14 +42,19 @@ def test_a_handler_that_a_decorator_hides_is_awaited(app, working):
         await asyncio.sleep(0)
         seen.append(payload)
 
+    async def forgets_to_await(payload):
+        return later(payload)
+
     app.consumer("q")(decorated(later))
     app.consumer("r")(Called())
     app.consumer("s")(lambda payload: later(payload))
     app.consumer("t")(functools.partial(later))
+    app.consumer("u")(forgets_to_await)
+    app.consumer("v")(lambda payload: forgets_to_await(payload))
     working(app)
-    for queue in "qrst":
+    for queue in "qrstuv":
         app.queue(queue).push_sync(queue)
-    eventually("all have run", lambda: sorted(seen) == [b"q", b"r", b"s", b"t"])
+    eventually("all have run", lambda: sorted(seen) == [b"q", b"r", b"s", b"t", b"u", b"v"])
     acked(app)
 
 
@@ -95,10 +100,17 @@ def test_a_generator_is_no_handler(app, working):
             app.consumer("q")(handler)
         with pytest.raises(TypeError, match="generator"):
             app.task(name="t")(handler)
+
+    async def returns_one(payload):
+        return generator(payload)
+
     app.consumer("q")(lambda payload: generator(payload))
+    app.consumer("r")(returns_one)
+    app.consumer("s")(lambda payload: returns_one(payload))
     working(app)
-    id = app.queue("q").push_sync("x")
-    eventually("it failed", lambda: "generator" in (app.queue("q").get_sync(id) or {}).get("error", ""))
+    for queue in map(app.queue, "qrs"):
+        id = queue.push_sync("x")
+        eventually("it failed", lambda: "generator" in (queue.get_sync(id) or {}).get("error", ""))  # noqa: B023
 
 
 @pytest.mark.parametrize("kind", ["function", "coroutine"])
@@ -148,15 +160,20 @@ def test_a_middleware_that_fails_leaves_those_before_it(app, working):
     assert left
 
 
-def test_each_handler_has_a_context_of_its_own(app, working):
+@pytest.mark.parametrize("kind", ["function", "coroutine", "hidden coroutine"])
+def test_each_handler_has_a_context_of_its_own(app, working, kind):
     language = contextvars.ContextVar("language", default="en")
     seen = []
 
-    @app.consumer("q")
-    def handle(payload):
+    def function(payload):
         seen.append(language.get())
         language.set(payload.decode())
 
+    async def coroutine(payload):
+        function(payload)
+
+    handlers = {"function": function, "coroutine": coroutine, "hidden coroutine": lambda payload: coroutine(payload)}
+    app.consumer("q")(handlers[kind])
     working(app, concurrency=1)
     for word in ("de", "fr", "it"):
         app.queue("q").push_sync(word)

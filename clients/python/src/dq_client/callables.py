@@ -48,6 +48,16 @@ def checked_result(result: Any) -> Any:
     return result
 
 
+async def awaited(result: Any) -> Any:
+    """Awaits what a handler returned, and what that returned: a decorator may make a coroutine and not await it."""
+    while inspect.isawaitable(checked_result(result)):
+        following = await result
+        if following is result:  # Such as a client that connects when it is awaited.
+            break
+        result = following
+    return result
+
+
 def module_of(handler: Callable[..., Any]) -> str:
     """Returns the name of the module of a handler, under which other programs import it."""
     if handler.__module__ != "__main__":

@@ -12,7 +12,7 @@ import threading
 from typing import TYPE_CHECKING, Any, Callable, List, Optional, Tuple
 
 from ..app import Job
-from ..callables import checked_result
+from ..callables import awaited, checked_result
 from ..context import RESULT_HEADER
 from .lane import Delivery, Lane
 from .outcome import GIVEN_BACK, Outcome, of_error, of_result
@@ -116,7 +116,7 @@ class Handlers:
         """Awaits something in the event loop and waits for it."""
         if self._loop is None:
             raise TypeError("the handler returned something to await, but the worker was started without an event loop")
-        future = asyncio.run_coroutine_threadsafe(_awaiting(awaitable), self._loop)
+        future = asyncio.run_coroutine_threadsafe(awaited(awaitable), self._loop)
         delivery.interrupt = future.cancel
         if delivery.decided:
             future.cancel()
@@ -129,7 +129,7 @@ class Handlers:
         result = None
         try:
             with self._worker.app.around(delivery.ctx):
-                result = await job.call(*job.args, **job.kwargs)
+                result = await awaited(job.call(*job.args, **job.kwargs))
         except BaseException as error:
             self._end(lane, delivery, self._of_error(error))
         else:
@@ -155,7 +155,3 @@ class Handlers:
 
 def _of_result(delivery: Delivery, result: Any) -> Outcome:
     return of_result(result, delivery.ctx.headers.get(RESULT_HEADER) == "json")
-
-
-async def _awaiting(awaitable: Any) -> Any:
-    return await awaitable
