@@ -141,7 +141,7 @@ export class Runner {
     const { job } = running;
     const call = middleware.reduceRight<() => Promise<unknown>>(
       (next, { handle }) => (handle ? () => handle(job, next) : next),
-      async () => notGenerator(handler(job as never, running)),
+      async () => notGenerator(await handler(job as never, running)),
     );
     let outcome: Outcome | undefined;
     let result: unknown;

@@ -92,9 +92,11 @@ test('a generator is no handler', async (t) => {
     assert.throws(() => new Worker('q', handler, { connection: 'redis://127.0.0.1:1' }), /generator/);
   }
   const generator = function* () {};
-  const { queue } = await working(t, () => generator());
-  const id = await queue.push('x');
-  await eventually('it failed', async () => /generator/.test((await queue.get(id)).error));
+  for (const handler of [() => generator(), async () => generator()]) {
+    const { queue } = await working(t, handler);
+    const id = await queue.push('x', { retain: 60_000 });
+    await eventually('it failed', async () => /generator/.test((await queue.get(id)).error));
+  }
 });
 
 test('each handler has a context of its own', async (t) => {
