@@ -386,7 +386,8 @@ class Engine {
 
   #start(library: string): Thread {
     // Without the options of this process: a preload would make workers there, too.
-    const thread = new Thread(threadFile('engine.js'), { workerData: library, execArgv: [] });
+    const { NODE_OPTIONS: _, ...env } = process.env;
+    const thread = new Thread(threadFile('engine.js'), { workerData: library, execArgv: [], env });
     thread.on('message', (notice: Notice) => this.#listeners.get(notice.lane)?.(notice));
     // It ends by a defect only. The process is not to live without consuming.
     thread.on('error', (error) => {

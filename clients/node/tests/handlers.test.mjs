@@ -5,7 +5,7 @@ import { execFile } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { test } from 'node:test';
-import { fileURLToPath, pathToFileURL } from 'node:url';
+import { fileURLToPath } from 'node:url';
 import { inspect, promisify } from 'node:util';
 import { Queue, Worker } from 'dq-client';
 import { Redis } from 'ioredis';
@@ -27,10 +27,10 @@ async function working(t, handler, options = {}) {
 }
 
 /** Writes a program into a directory in which it finds this package. */
-function file(t, text) {
+function file(t, text, called = 'program.mjs') {
   const directory = mkdtempSync(path.join(HERE, 'program-'));
   t.after(() => rmSync(directory, { recursive: true }));
-  const name = path.join(directory, 'program.mjs');
+  const name = path.join(directory, called);
   writeFileSync(name, text);
   return name;
 }
@@ -165,16 +165,24 @@ test('a process ends when all its workers are closed', async (t) => {
   assert.equal(stdout, 'first\nsecond\n');
 });
 
-test('a preload that makes a worker starts no threads without end', async (t) => {
+test('a preload that makes a worker makes none in its threads', async (t) => {
   const server = await Server.start(t);
   const preload = file(
     t,
-    `import { Worker } from 'dq-client';
+    `console.log(require('node:worker_threads').threadId);
+     const { Worker } = require('dq-client');
      const worker = new Worker('q', () => {}, { connection: '${server.url}' });
      worker.on('ready', () => worker.close());`,
+    'preload.cjs',
   );
-  const words = ['--import', pathToFileURL(preload).href, '-e', '0'];
-  await promisify(execFile)(process.execPath, words, { timeout: 10_000 });
+  const env = { ...process.env, NODE_OPTIONS: `-r ${preload}` };
+  for (const [words, options] of [
+    [['-r', preload], {}],
+    [[], { env }],
+  ]) {
+    const { stdout } = await promisify(execFile)(process.execPath, [...words, '-e', '0'], options);
+    assert.equal(stdout, '0\n');
+  }
 });
 
 test('very many messages fit into one call', async (t) => {
