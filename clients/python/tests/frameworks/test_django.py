@@ -1,6 +1,10 @@
 """The tasks of Django on dq: the example as a project, with ``manage.py dq_worker``."""
 
-from conftest import survive, wait
+import json
+import os
+
+import pytest
+from conftest import EXAMPLES, survive, wait
 
 QUEUE = "django:default"
 HEAD = """
@@ -113,6 +117,80 @@ def test_what_is_no_task_is_not_run(server, start):
     ]:
         wait("it is delayed", lambda id=id: server.message(QUEUE, id)["state"] == b"delayed")
         assert server.message(QUEUE, id)["error"].startswith(said)
+
+
+ODD = """
+import asyncio, functools
+from django.utils import translation
+from shop.tasks import confirm, db, task
+
+def hidden(function):
+    @functools.wraps(function)
+    def wrapper(*args):
+        return function(*args)
+    return wrapper
+
+@hidden
+async def later():
+    await asyncio.sleep(0)
+    db.rpush("done", "later")
+
+def cancelled():
+    raise asyncio.CancelledError
+
+async def cancelled_while_it_waits():
+    raise asyncio.CancelledError
+
+def generator():
+    yield db.rpush("done", "generator")
+
+def speaks(language):
+    db.rpush("done", translation.get_language())
+    translation.activate(language)
+
+later, cancelled, cancelled_while_it_waits, generator, speaks = map(
+    task, [later, cancelled, cancelled_while_it_waits, generator, speaks]
+)
+"""
+
+
+@pytest.fixture
+def odd(server, start, tmp_path):
+    """A worker that also has odd tasks, one at a time. Returns a function that pushes a call of one of them."""
+    (tmp_path / "odd.py").write_text(ODD)
+    path = os.pathsep.join([str(EXAMPLES / "django"), str(tmp_path)])
+    start("django", "python", "manage.py", "dq_worker", "--concurrency", "1", PYTHONPATH=path).ready(" works on ")
+
+    def push(name, *args):
+        return server.do("DQ.PUSH", QUEUE, json.dumps({"task": f"odd.{name}", "args": args}), "RETAIN", 60_000).decode()
+
+    return push
+
+
+def test_a_task_that_a_decorator_hides_is_awaited(server, odd, done):
+    id = odd("later")
+    wait("it is done", lambda: server.message(QUEUE, id)["state"] == b"done")
+    assert done() == ["later"]
+
+
+@pytest.mark.parametrize("name", ["cancelled", "cancelled_while_it_waits"])
+def test_a_task_that_is_cancelled_from_within_has_failed(server, odd, name):
+    id = odd(name)
+    wait("it failed", lambda: (server.message(QUEUE, id).get("error") or b"").startswith(b"CancelledError"))
+    wait("it is recorded", lambda: b'["asyncio.exceptions.CancelledError"' in server.message(QUEUE, id)["checkpoint"])
+
+
+def test_a_generator_is_no_task(server, odd, done):
+    id = odd("generator")
+    wait("it failed", lambda: b"returned a generator" in (server.message(QUEUE, id).get("error") or b""))
+    assert done() == []
+
+
+def test_each_task_begins_in_the_language_of_the_settings(odd, done):
+    for language in ("de", "fr", "it"):
+        odd("speaks", language)
+    wait("all have spoken", lambda: len(done()) == 3)
+    assert len(set(done())) == 1
 
 
 def test_a_delayed_task_is_cancelled_by_its_id(server, produce):

@@ -8,6 +8,7 @@ value.
 from __future__ import annotations
 
 import asyncio
+import inspect
 import json
 import logging
 import traceback
@@ -15,6 +16,7 @@ import uuid
 from datetime import datetime, timezone
 from typing import Any, Dict, List, Mapping, Optional
 
+from asgiref.sync import async_to_sync
 from django.core.exceptions import ImproperlyConfigured
 from django.db import close_old_connections, transaction
 from django.utils import timezone as django_timezone
@@ -34,6 +36,7 @@ except ImportError:
     from django_tasks.utils import normalize_json
 
 from ..app import App, read_call
+from ..callables import awaited, checked_result
 from ..context import Context
 from ..errors import NotKept, Reject, Retry, UnknownTask
 from ..queue import PUSH_SECONDS, Queue
@@ -196,7 +199,9 @@ class DqBackend(BaseTaskBackend):
         task_started.send(type(self), task_result=result)
         try:
             context = [TaskContext(task_result=result)] if task.takes_context else []
-            value = task.call(*context, *result.args, **result.kwargs)
+            value = checked_result(task.call(*context, *result.args, **result.kwargs))
+            if inspect.isawaitable(value):  # A decorator has hidden from Django that it is a coroutine.
+                value = async_to_sync(awaited)(value)
         except (Exception, SystemExit, asyncio.CancelledError) as error:
             decided = decisive(error)
             if isinstance(decided, Retry):
