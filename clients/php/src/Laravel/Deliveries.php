@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Dq\Laravel;
 
 use Closure;
+use Dq\Clock;
 use Dq\Exception\ServerError;
 use Dq\Keeper;
 use Dq\Reply;
@@ -227,7 +228,7 @@ final class Deliveries
      */
     private function popInTurn(array $queues): ?Delivery
     {
-        $until = microtime(true) + ($this->waits ? $this->blockFor : 0);
+        $until = Clock::now() + ($this->waits ? $this->blockFor : 0);
         while (true) {
             foreach ($queues as $queue) {
                 $key = ($this->key)($queue);
@@ -236,7 +237,7 @@ final class Deliveries
                     return $this->delivery($queue, $key, $messages[0]);
                 }
             }
-            if (microtime(true) >= $until) {
+            if (Clock::now() >= $until) {
                 return null;
             }
             usleep(50_000);

@@ -6,6 +6,7 @@ namespace Dq\Laravel;
 
 use Closure;
 use Dq\Client;
+use Dq\Clock;
 use Dq\Exception\ConnectionLost;
 use Dq\Exception\OutOfMemory;
 use Dq\Exception\ServerError;
@@ -63,13 +64,13 @@ final class Link
     public function repeat(float $seconds, array $words): mixed
     {
         $this->mayBeDone = false;
-        $until = microtime(true) + $seconds;
+        $until = Clock::now() + $seconds;
         $pause = self::FIRST_PAUSE;
         while (true) {
             try {
                 return $this->call(...$words);
             } catch (ServerError | ServerUnreachable $error) {
-                $left = $until - microtime(true);
+                $left = $until - Clock::now();
                 if (self::isFinal($error) || $left <= 0) {
                     throw $error;
                 }

@@ -10,6 +10,7 @@ require_once 'Illuminate/autoload.php';
 @include_once 'Predis/autoload.php';
 
 require_once __DIR__ . '/../../autoload.php';
+require_once __DIR__ . '/time_of_day.php';
 
 spl_autoload_register(function (string $class): void {
     foreach (['App\\' => __DIR__ . '/app/', 'Dq\\Tests\\Laravel\\' => __DIR__ . '/'] as $namespace => $directory) {
