@@ -37,6 +37,10 @@ class ServerError extends DqException
             $text = strstr($text, ', with args', true) ?: $text; // Behind that, the server quotes the payload.
             return new NoModule("the server has not loaded the module dq: $text", 'NOMODULE');
         }
+        if (preg_match('/\AMOVED \d+ (\S+)/', $text, $moved)) {
+            $text = "the server is a node of a cluster, and another node holds the queue: use its address, $moved[1], "
+                . "or a client of the whole cluster: $text";
+        }
         $class = self::CLASSES[$kind] ?? self::class;
         return new $class($text, $kind);
     }

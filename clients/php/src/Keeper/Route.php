@@ -84,7 +84,7 @@ final class Route
     /** Returns the server that an error names, as in MOVED 1234 host:port; without a host that of the speaker. */
     private static function named(ServerError $error, Server $speaker): Server
     {
-        $address = explode(' ', $error->getMessage())[2] ?? '';
+        $address = preg_match('/(?:MOVED|ASK) \d+ (\S+)/', $error->getMessage(), $said) ? $said[1] : '';
         $host = (string) substr($address, 0, (int) strrpos($address, ':'));
         return $speaker->at($host === '' ? $speaker->host : $host, (int) substr((string) strrchr($address, ':'), 1));
     }

@@ -159,6 +159,13 @@ final class ClientTest extends TestCase
         });
     }
 
+    public function testANodeOfAClusterSaysWhoHoldsTheQueue(): void
+    {
+        $error = ServerError::of('MOVED 11958 127.0.0.1:7001')->concerning('DQ.PUSH q');
+        $this->assertStringContainsString('another node holds the queue: use its address, 127.0.0.1:7001', "$error");
+        $this->assertSame('MOVED', $error->kind);
+    }
+
     public function testAPushWhoseReplyWasLostIsMadeOnce(): void
     {
         $port = self::$server->port;
