@@ -7,7 +7,7 @@ import path from 'node:path';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { inspect, promisify } from 'node:util';
-import { Queue, Worker } from 'dq-client';
+import { Queue, WaitTimeout, Worker } from 'dq-client';
 import { Redis } from 'ioredis';
 import { eventually, Server } from './server.mjs';
 
@@ -126,6 +126,22 @@ test('listeners that throw harm nothing', async (t) => {
   await queue.pushMany(['1', '2'], { ids: ['fail-1', 'fail-2'], attempts: 1 });
   await queue.pushMany(Array(20).fill('x'));
   await eventually('all are done', async () => (await queue.info()).acked === 20 && (await queue.info()).dead === 2);
+});
+
+test('what is waited for does not come late when the clock of the machine is set', { timeout: 30_000 }, async (t) => {
+  const server = await Server.start(t);
+  const queue = new Queue('nobody', { connection: server.url });
+  const worker = new Worker('q', () => {}, { connection: server.url });
+  t.after(() => Promise.all([worker.close(), queue.close()]));
+  await worker.waitUntilReady();
+  const { now } = Date;
+  let hours = 0;
+  t.mock.method(Date, 'now', () => now() + hours * 3_600_000);
+  const waiting = assert.rejects(queue.pushAndWait('x', { timeout: 500 }), WaitTimeout);
+  hours = -1;
+  await waiting;
+  hours = 1;
+  assert.ok(worker.isHealthy());
 });
 
 test('a signal may have many listeners', async (t) => {
