@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 
@@ -68,5 +69,28 @@ func TestACommandEndsWithItsContext(t *testing.T) {
 	go cancel()
 	if err := pipeline(ctx, server(t, "")); !errors.Is(err, context.Canceled) {
 		t.Error(err)
+	}
+}
+
+func TestIdleConnectionsAreKeptOnceAndNotForEachQueue(t *testing.T) {
+	const idle, queues = 10, 4
+	var opened atomic.Int32
+	address := server(t, "-ERR unknown command\r\n")
+	do := New(&redis.Options{Addr: address, MinIdleConns: idle, DisableIndentity: true,
+		Dialer: func(ctx context.Context, network, address string) (net.Conn, error) {
+			opened.Add(1)
+			return net.Dial(network, address)
+		}})
+	defer do.Close()
+	for i := 0; i < queues; i++ {
+		conn, err := do.Dial(context.Background())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		conn.Do(context.Background(), "PING")
+	}
+	if n := opened.Load(); n > idle+queues {
+		t.Error("so many connections were opened:", n)
 	}
 }
