@@ -8,8 +8,23 @@ pub(super) fn guarded<R>(code: impl FnOnce() -> R) -> Option<R> {
     catch_unwind(AssertUnwindSafe(code)).map_err(discard).ok()
 }
 
+/// A panic of which only the text is left: dropping what it has carried may panic once more.
+pub(super) struct Panic {
+    pub text: String,
+}
+
+impl From<Box<dyn Any + Send>> for Panic {
+    fn from(carried: Box<dyn Any + Send>) -> Panic {
+        let text = carried.downcast_ref::<&str>().copied();
+        let text = text.or_else(|| carried.downcast_ref::<String>().map(String::as_str));
+        let text = text.unwrap_or("no message").to_owned();
+        discard(carried);
+        Panic { text }
+    }
+}
+
 /// Drops what a panic has carried, which may panic once more.
-pub(super) fn discard(panic: Box<dyn Any + Send>) {
+fn discard(panic: Box<dyn Any + Send>) {
     if let Err(another) = catch_unwind(AssertUnwindSafe(|| drop(panic))) {
         // So might this one.
         std::mem::forget(another);

@@ -3,7 +3,7 @@
 use super::context::Context;
 use super::executor::Work;
 use super::failure::Failure;
-use super::guard::guarded;
+use super::guard::{guarded, Panic};
 use super::outcome::Report;
 use super::running_pool::{Job, RunningPool};
 use crate::sync::lock;
@@ -67,7 +67,7 @@ impl Handling {
         let mut handling = Box::pin(AssertUnwindSafe(in_span).catch_unwind());
         let verdict = tokio::select! {
             biased;
-            verdict = &mut handling => Some(verdict),
+            verdict = &mut handling => Some(verdict.map_err(Panic::from)),
             () = lease.lost.cancelled(), if !pool.spec.finish_when_lost => None,
         };
         // What the future holds may panic when it is dropped, which changes nothing any more.

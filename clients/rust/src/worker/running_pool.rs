@@ -4,7 +4,7 @@ use super::context::Context;
 use super::event::Event;
 use super::executor::Executor;
 use super::failure::Failure;
-use super::guard::discard;
+use super::guard::Panic;
 use super::lease::Lease;
 use super::loss::Loss;
 use super::outcome::{Outcome, Report, Verdict};
@@ -18,7 +18,6 @@ use crate::queue::Meta;
 use crate::sync::lock;
 use crate::time::millis;
 use futures_util::future::BoxFuture;
-use std::any::Any;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -72,7 +71,7 @@ impl RunningPool {
         source: &Arc<Source>,
         lease: Arc<Lease>,
         begun: Instant,
-        verdict: Option<Result<Verdict, Box<dyn Any + Send>>>,
+        verdict: Option<Result<Verdict, Panic>>,
     ) {
         let counters = &source.counters;
         lock(counters).end(begun.elapsed());
@@ -106,9 +105,7 @@ impl RunningPool {
             }
             Err(panic) => {
                 lock(counters).panicked += 1;
-                let failure = Failure::retry(format!("panic: {}", panic_text(panic.as_ref())));
-                discard(panic);
-                Report::Nack(failure)
+                Report::Nack(Failure::retry(format!("panic: {}", panic.text)))
             }
         };
         self.end(source, lease, report, true);
@@ -180,10 +177,4 @@ impl RunningPool {
         };
         (!ended).then_some(server)
     }
-}
-
-/// The message of a panic.
-fn panic_text(panic: &(dyn std::any::Any + Send)) -> &str {
-    let text = panic.downcast_ref::<&str>().copied();
-    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("no message")
 }

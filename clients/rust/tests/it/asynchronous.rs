@@ -231,6 +231,37 @@ fn a_panic_while_a_future_is_dropped_ends_nothing_else() {
 }
 
 #[test]
+fn a_handler_that_panics_when_its_message_is_lost_keeps_no_place() {
+    let server = Server::start();
+    runtime().block_on(async {
+        let client = client(&server);
+        let queue: Queue<String> = client.queue("q");
+        let begun = Arc::new(AtomicUsize::new(0));
+        let begin = Arc::clone(&begun);
+        let handler = move |text: String, context: Context| {
+            begin.fetch_add(1, Ordering::SeqCst);
+            async move {
+                if text == "panics" {
+                    context.cancelled().await;
+                    std::panic::resume_unwind(Box::new(Bomb));
+                }
+                Ok::<(), Failure>(())
+            }
+        };
+        let pool = Pool::new(1).queue("q").lease(HOUR).finish_when_lost();
+        let running = Worker::new(client).pool(pool, handler).start().unwrap();
+        until("it listens", || async { running.is_healthy() }).await;
+        queue.push(&"panics".to_owned()).id("m").await.unwrap();
+        until("it has begun", || async { begun.load(Ordering::SeqCst) == 1 }).await;
+        queue.cancel("m").await.unwrap();
+        queue.push(&"fine".to_owned()).await.unwrap();
+        until("it is done", || async { queue.len(None).await.unwrap() == 0 }).await;
+        running.stop();
+        assert_eq!(running.join().await.abandoned, 0);
+    });
+}
+
+#[test]
 fn a_handler_that_finishes_is_told_why_its_message_is_lost() {
     let server = Server::start();
     runtime().block_on(async {
