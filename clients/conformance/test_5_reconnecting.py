@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import re
 import threading
 import time
 
@@ -81,6 +82,8 @@ def test_it_consumes_again_after_readonly(server, start, give):
     server.do("REPLICAOF", "127.0.0.1", "1")
     end = time.monotonic() + 1.5
     eventually("it was refused for a while", lambda: time.monotonic() > end)
+    names_the_queue = re.compile(r"\bq: .*(READONLY|read only|replica|connection was lost)")
+    eventually("it says so", lambda: any(map(names_the_queue.search, worker.errors)))
     server.do("REPLICAOF", "NO", "ONE")
     soon(worker, give)
 
