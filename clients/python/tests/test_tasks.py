@@ -2,6 +2,7 @@
 
 import asyncio
 import functools
+import sys
 import threading
 from datetime import datetime, timedelta, timezone
 
@@ -143,6 +144,24 @@ def test_a_handler_gets_its_context_wherever_it_has_it(app, working, handler):
     task = app.task(queue="q", name="work")(handler)
     working(app)
     assert task.call_sync(2, 3) == task.call_sync(2, b=3) == task.call_sync(b=3, a=2) == [1, 2, 3]
+
+
+def test_annotations_may_be_imported_for_type_checkers_only(app, working):
+    quote = "" if sys.version_info >= (3, 14) else "'"
+    program = f"""
+from typing import TYPE_CHECKING
+if TYPE_CHECKING:
+    from dq_client import Context
+    from shop import Order
+
+def echo(it: {quote}Context{quote}, order: {quote}Order{quote}):
+    return [it.attempt, order]
+"""
+    names = {"__name__": "shop"}
+    exec(program, names)
+    task = app.task(queue="q")(names["echo"])
+    working(app)
+    assert task.call_sync(7) == [1, 7]
 
 
 def test_arguments_may_be_named_like_options(app, working):
