@@ -109,16 +109,25 @@ final class SocketConnection implements Connection
             $out = substr($out, $sent);
         }
         while (!$this->next($reply)) {
-            $bytes = @fread($this->stream, 65536);
-            if ($bytes === false || ($bytes === '' && feof($this->stream))) {
-                $this->fail('the connection was closed');
-            }
-            if ($bytes === '') {
-                $this->wait($end, false);
-            }
-            $this->resp->feed($bytes);
+            $this->receive($end);
         }
         return $reply;
+    }
+
+    /** Takes all that has arrived, as a reply is read from its beginning each time. Waits if that is nothing. */
+    private function receive(float $end): void
+    {
+        $arrived = '';
+        while (!in_array($bytes = @fread($this->stream, 65536), ['', false], true)) {
+            $arrived .= $bytes;
+        }
+        if ($arrived === '' && ($bytes === false || feof($this->stream))) {
+            $this->fail('the connection was closed');
+        }
+        if ($arrived === '') {
+            $this->wait($end, false);
+        }
+        $this->resp->feed($arrived);
     }
 
     /** @throws ConnectionLost if what has arrived is no reply */
