@@ -88,6 +88,21 @@ mod tests {
     use std::error::Error;
     use std::fmt;
 
+    /// An error that is none itself, such as `anyhow::Error`.
+    struct Report(&'static str);
+
+    impl From<Report> for Box<dyn Error + Send + Sync> {
+        fn from(report: Report) -> Self {
+            report.0.into()
+        }
+    }
+
+    #[test]
+    fn a_question_mark_takes_what_becomes_an_error() {
+        let handler = || -> Result<(), Failure> { Err(Report("no answer"))? };
+        assert_eq!(handler(), Err(Failure::retry("no answer")));
+    }
+
     #[test]
     fn any_error_is_a_failure_that_is_retried() {
         let failure: Failure = "x".parse::<u8>().unwrap_err().into();

@@ -42,7 +42,6 @@ pub(super) async fn run(pool: Arc<RunningPool>, number: usize) {
             link: None,
             backoff: Backoff::new(),
             most: None,
-            interrupted: false,
             was_closed: false,
             gave_up: false,
         };
@@ -59,7 +58,6 @@ struct Fetcher<'a> {
     /// The most messages of the next pop after replies that were lost, which may have been larger than the server
     /// allows, and when twice as many are tried.
     most: Option<(usize, Instant)>,
-    interrupted: bool,
     /// Whether the connection before the present one was closed while it was idle.
     was_closed: bool,
     /// Whether the present pop has left its permits to others.
@@ -112,7 +110,7 @@ impl Fetcher<'_> {
         };
         self.was_closed = false;
         self.backoff.reset();
-        if std::mem::take(&mut self.interrupted) {
+        if self.source.is_interrupted.swap(false, Ordering::Relaxed) {
             let source = Arc::clone(self.source);
             self.pool.reporter.report(move |emit| emit(&Event::Resumed { queue: &source.name }));
         }
@@ -146,7 +144,7 @@ impl Fetcher<'_> {
         let count = self.most.map_or(grant.count, |(most, _)| most.min(grant.count));
         self.pool.permits.release(grant.count - count);
         // After an interruption, it is to be known at once that messages can be popped again.
-        Grant { count, block: grant.block && !self.interrupted }
+        Grant { count, block: grant.block && !self.source.is_interrupted.load(Ordering::Relaxed) }
     }
 
     /// After a pop: frees the permits that it has not used, unless it has given them up.
@@ -181,7 +179,7 @@ impl Fetcher<'_> {
     async fn connect(&self) -> Result<Link, Error> {
         let link = self.pool.core.link_for(self.source.name.as_bytes(), &self.pool.consumer).await?;
         self.source.may_ask_time.store(true, Ordering::Relaxed);
-        if !self.interrupted {
+        if !self.source.is_interrupted.load(Ordering::Relaxed) {
             *lock(&self.source.contact) = Some(Instant::now());
         }
         Ok(link)
@@ -359,7 +357,7 @@ impl Fetcher<'_> {
             return;
         }
         // During a resharding, one node may still send to the other what that one does not have yet.
-        if !error.is_redirection() && !std::mem::replace(&mut self.interrupted, true) {
+        if !error.is_redirection() && !self.source.is_interrupted.swap(true, Ordering::Relaxed) {
             lock(&self.source.counters).interrupted += 1;
             let (source, error) = (Arc::clone(self.source), error.clone());
             self.pool.reporter.report(move |emit| {

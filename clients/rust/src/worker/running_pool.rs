@@ -55,7 +55,8 @@ pub(super) struct RunningPool {
 }
 
 impl RunningPool {
-    /// Whether the server of each queue has answered within the last lease, or within the time of a pop that waits.
+    /// Whether the server of each queue has answered within the last lease, or within the time of a pop that waits. It
+    /// answers nothing if all handlers hang.
     pub fn is_healthy(&self) -> bool {
         let waits = BLOCK + self.core.options().response_timeout;
         let is_in_contact = |source: &Arc<Source>| {
@@ -63,6 +64,16 @@ impl RunningPool {
             contact.is_some_and(|at| at.elapsed() <= source.lease().max(waits))
         };
         self.has_tried_to_listen.load(Ordering::Relaxed) && self.sources.iter().all(is_in_contact)
+    }
+
+    /// A server has extended leases. While all handlers work, nothing is popped that would be answered.
+    pub fn heard(&self) {
+        for source in &self.sources {
+            let waits = !source.is_interrupted.load(Ordering::Relaxed) && lock(&source.popping).is_none();
+            if let Some(contact) = lock(&source.contact).as_mut().filter(|_| waits) {
+                *contact = Instant::now();
+            }
+        }
     }
 
     /// A handler has ended. `None`: it was dropped, because its message was lost.

@@ -238,6 +238,7 @@ impl Settler<'_> {
             if is_single { executed.reply.map(|reply| vec![reply]) } else { executed.reply.and_then(reply::list) };
         match replies {
             Ok(replies) => {
+                self.pool.heard();
                 let at = (executed.sent, executed.now);
                 leases.iter().zip(replies).for_each(|(lease, reply)| self.extended(lease, at, &reply));
                 true

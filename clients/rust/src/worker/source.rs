@@ -33,8 +33,10 @@ pub(super) struct Source {
     lengths: Mutex<(Option<Duration>, Duration)>,
     /// Whether the server lets the user ask for its time.
     pub may_ask_time: AtomicBool,
-    /// When its server has last answered to the task that pops.
+    /// When its server has last answered to the task that pops, or while that waited for a handler.
     pub contact: Mutex<Option<Instant>>,
+    /// Whether its last pop has failed.
+    pub is_interrupted: AtomicBool,
     /// Whether the user may not extend several leases in one command.
     pub extends_singly: AtomicBool,
     /// Whether it was reported that a result cannot be kept: once is enough.
@@ -68,6 +70,7 @@ impl Source {
             lengths: Mutex::new((lease, LEASE)),
             may_ask_time: AtomicBool::new(true),
             contact: Mutex::default(),
+            is_interrupted: AtomicBool::new(false),
             extends_singly: AtomicBool::new(false),
             has_lost_a_result: AtomicBool::new(false),
             leases: Mutex::default(),

@@ -288,6 +288,34 @@ fn a_lease_that_ends_while_the_server_is_silent_is_reported() {
 }
 
 #[test]
+fn a_worker_is_healthy_while_all_its_handlers_work_but_not_when_they_hang() {
+    let server = Server::start();
+    let options = Options::from_url(&server.url()).unwrap().response_timeout(ms(500));
+    let worker = Worker::new(Client::with(options).unwrap()).on_event(|_| {});
+    let go_on = Arc::new(AtomicBool::new(false));
+    let told = Arc::clone(&go_on);
+    let handler = move |_: u8, _: Context| {
+        eventually("it may go on", || told.load(Ordering::SeqCst));
+        Ok(())
+    };
+    let running = worker.pool(Pool::new(1).queue("q").queue("idle").lease(ms(4000)), handler).start().unwrap();
+    let queue: Queue<u8> = server.client().queue("q");
+    eventually("it is healthy", || running.is_healthy());
+    queue.push(&1).id("m").send().unwrap();
+    eventually("it works", || metrics(&running).running == 1);
+    let enough = Instant::now() + ms(8000);
+    eventually("it works for longer than a pop waits", || {
+        assert!(running.is_healthy());
+        Instant::now() > enough
+    });
+    queue.cancel("m").unwrap();
+    eventually("it hangs", || !running.is_healthy());
+    go_on.store(true, Ordering::SeqCst);
+    eventually("it pops again", || running.is_healthy());
+    end(running);
+}
+
+#[test]
 fn a_worker_whose_pops_are_refused_is_not_healthy() {
     let server = Server::start();
     server.ask(&["SET", "q", "x"]);
