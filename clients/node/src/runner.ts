@@ -139,9 +139,19 @@ export class Runner {
   async #run(token: number, running: Running): Promise<void> {
     const { handler, middleware, onEvent } = this.#options;
     const { job } = running;
+    let working: Promise<unknown> | undefined;
+    const handle = () => {
+      const ended = () => {
+        working = undefined;
+      };
+      const handled = (async () => notGenerator(await handler(job as never, running)))();
+      working = handled;
+      handled.then(ended, ended);
+      return handled;
+    };
     const call = middleware.reduceRight<() => Promise<unknown>>(
       (next, { handle }) => (handle ? () => handle(job, next) : next),
-      async () => notGenerator(await handler(job as never, running)),
+      handle,
     );
     let outcome: Outcome | undefined;
     let result: unknown;
@@ -149,6 +159,8 @@ export class Runner {
     let unstored: Error | undefined;
     try {
       result = await call();
+      // Middleware that does not await its handler would have the message acked while that works.
+      if (working) result = await working;
     } catch (thrown) {
       outcome = ofError(thrown);
       failure = thrown instanceof Error ? thrown : new Error(messageOf(thrown));

@@ -99,6 +99,22 @@ test('a generator is no handler', async (t) => {
   }
 });
 
+test('a message is not done before its handler, although middleware does not await that', async (t) => {
+  const handle = (_job, next) => {
+    next();
+  };
+  const handler = async (job) => {
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    if (job.payload.toString() === 'bad') throw new Error('too late for its middleware');
+    return 'good';
+  };
+  const { queue } = await working(t, handler, { middleware: [{ handle }] });
+  const ids = [await queue.push('bad', { attempts: 1 }), await queue.push('good', { retain: 60_000 })];
+  assert.equal((await queue.pushAndWait('asked', { timeout: 20_000 })).toString(), 'good');
+  await eventually('it failed', async () => /too late/.test((await queue.get(ids[0])).error));
+  await eventually('it is done', async () => (await queue.get(ids[1])).state === 'done');
+});
+
 test('each handler has a context of its own', async (t) => {
   const language = new AsyncLocalStorage();
   const seen = [];
