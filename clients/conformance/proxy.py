@@ -47,7 +47,7 @@ class Proxy:
         self._lose_replies_to, self._kept_bytes = word, kept
 
     def answer(self, word, error):
-        """The next command that has this word is not passed on, nor what is sent with it, but answered with an
+        """The next command that has this word is not carried out, nor what is sent with it, but answered with an
         error."""
         self._answers[word] = error
 
@@ -97,9 +97,9 @@ class Proxy:
                 if from_client and self._lost_request and self._lost_request in data:
                     self._lost_request = None
                     break
-                if from_client and self._may_pass(pair, source, data):
-                    target.sendall(data)
-                elif not from_client:
+                if from_client:
+                    target.sendall(self._passed_on(pair, data))
+                else:
                     time.sleep(pair["delay"])
                     if pair["silent"]:
                         continue
@@ -112,20 +112,25 @@ class Proxy:
             for end in pair["ends"]:
                 _cut(end)
 
-    def _may_pass(self, pair, client, data):
-        """Looks at what a client sends. Returns whether the server is to get it."""
+    def _passed_on(self, pair, data):
+        """Looks at what a client sends. Returns what the server is to get."""
         for word, error in list(self._answers.items()):
             if word in data:
                 del self._answers[word]
-                client.sendall(len(_COMMAND.findall(data)) * (b"-%s\r\n" % error))
-                return False
+                # The server says it, as a client may have sent this before it had the replies to earlier commands.
+                return len(_COMMAND.findall(data)) * _script_that_fails(error)
         for word, seconds in list(self._delays.items()):
             if word in data:
                 del self._delays[word]
                 pair["delay"] = seconds
         if self._lose_replies_to and self._lose_replies_to in data:
             self._lose_replies_to, pair["losing"] = None, True
-        return True
+        return data
+
+
+def _script_that_fails(error):
+    words = [b"EVAL", b"return redis.error_reply(ARGV[1])", b"0", error]
+    return b"*%d\r\n" % len(words) + b"".join(b"$%d\r\n%s\r\n" % (len(word), word) for word in words)
 
 
 def _cut(end):

@@ -132,15 +132,15 @@ def test_an_outcome_waits_until_the_server_can_take_it(server, start, give, trou
 
 def test_an_outcome_is_sent_again_after_each_answer_that_says_not_now(server, proxy, start, give):
     worker = start("q=4", url=proxy.url, lease=30_000)
-    # This pop goes on waiting, so that no other one takes acks along.
+    # This pop goes on waiting, so that hardly another one takes acks along.
     eventually("it waits", lambda: server.admin.info("clients")["blocked_clients"] == 1)
     for error in NOT_NOW:
         for do, command, state in [
-            ("ok", b"ACK", b"done"),
+            ("ok", b"ACK", b"done"),  # or ACKPOP
             ("fail", b"NACK", b"dead"),
             ("result", b"COMPLETE", b"done"),
         ]:
-            proxy.answer(b"\r\nDQ.%s\r\n" % command, error)
+            proxy.answer(b"\r\nDQ." + command, error)
             id = give("q", do, "RETRIES", 0, "RETAIN", 60_000, text="no", result="x")
             worker.wait_for("end", id=id)
             until(server, id, state)
