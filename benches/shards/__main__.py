@@ -227,8 +227,18 @@ def move(cluster):
         for call in (target_call, source_call, *(node.connect().call for node in cluster.masters[2:])):
             call("CLUSTER", "SETSLOT", where, "NODE", target.id)
     replica = cluster.nodes[len(cluster.masters) + 2]
+    until("the replica has taken over", lambda: takes_over(replica))
+
+
+def takes_over(replica):
+    """Orders a replica to take over, and returns whether it does. Servers give such an order up after five seconds,
+    which may pass where there are fewer cores than servers; then it is to be given again."""
     replica.connect().call("CLUSTER", "FAILOVER")
-    until("the replica has taken over", lambda: replica.info("replication")["role"] == "master")
+    for _ in range(60):
+        if replica.info("replication")["role"] == "master":
+            return True
+        time.sleep(0.1)
+    return False
 
 
 def with_changes(lab):
