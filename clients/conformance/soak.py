@@ -10,6 +10,7 @@ worker was killed or stopped, or the server was away for as long as a lease last
 import argparse
 import collections
 import json
+import math
 import os
 import pathlib
 import queue
@@ -149,10 +150,14 @@ class Site:
                 faults.append(f"{id} is gone, and nobody has worked on it: {[said for *_, said in story]}")
             starts = [(at, life, said) for at, is_end, life, said in story if not is_end]
             for (before, life, said), (at, _, again) in zip(starts, starts[1:]):
+                # A worker may tell of an end when another one has begun the message again.
+                next_here = min(
+                    (when for when, whose, _ in starts if whose is life and when > before), default=math.inf
+                )
                 hows = {
                     end["how"]
                     for when, is_end, whose, end in story
-                    if is_end and whose is life and before <= when <= at
+                    if is_end and whose is life and before <= when < max(next_here, at)
                 }
                 reason = _reason(
                     life, hows, at, [outage for outage in outages if outage[0] <= at and outage[1] >= before]
