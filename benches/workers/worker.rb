@@ -61,7 +61,6 @@ class Own
   def push(count) = @queue.push_many([""] * count)
   def push_at(due) = @queue.push(due.to_s, at: Time.at(due))
   def start = @worker.start
-  def stop = @worker.stop
 end
 
 # Sidekiq in this process, as it is or on dq.
@@ -97,7 +96,6 @@ class OfSidekiq
   def push(count) = Job.perform_bulk([[]] * count)
   def push_at(due) = Job.perform_at(due, due)
   def start = @instance.run
-  def stop = @instance.stop
 end
 
 kind, url, messages, delayed = ARGV

@@ -362,12 +362,9 @@ def change(folder, file, old, new):
     (folder / file).write_text(text.replace(old, new))
 
 
-def prepare(client, folder, name):
-    """Builds a copy of a client with the fault of this name, if it is to be built. Returns the environment in which the
-    suite drives the copy."""
+def prepare(client, folder):
+    """Builds a copy of a client, if it is to be built. Returns the environment in which the suite drives the copy."""
     environment = dict(os.environ, PYTHONPATH=str(folder.parent))
-    if "in an event loop" in name:
-        environment["DQ_FACE"] = "asyncio"
     if client in ("node", "php"):
         environment["DQ_PROGRAMS"] = str(folder.parent / "conformance")
     if client == "ruby":
@@ -407,10 +404,13 @@ def is_noticed(client, fault):
             change(folder, *EXTRA[new])
         point, _, names = tests.partition(" ")
         files = [path.name for path in sorted(HERE.glob(f"{point}_*.py"))] + (["-k", names] if names else [])
+        environment = prepare(client, folder)
+        if "in an event loop" in name:
+            environment["DQ_FACE"] = "asyncio"
         done = subprocess.run(
             [sys.executable, "-m", "pytest", "-x", "--client", client, "-p", "no:cacheprovider", *files],
             cwd=HERE,
-            env=prepare(client, folder, name),
+            env=environment,
             capture_output=True,
             text=True,
         )

@@ -271,7 +271,7 @@ def plant(directory):
     begins = "            self._worker.start_handlers("
     acks = '            self._link.ask("DQ.ACK", self._lane.key, *(message[3] for message in messages))\n'
     planted.change(folder, "worker/fetcher.py", begins, acks + begins)
-    os.environ.update(planted.prepare("python", folder, ""))
+    os.environ.update(planted.prepare("python", folder))
 
 
 def main():

@@ -140,18 +140,16 @@ export class Runner {
     const { handler, middleware, onEvent } = this.#options;
     const { job } = running;
     let working: Promise<unknown> | undefined;
-    const handle = () => {
-      const ended = () => {
-        working = undefined;
-      };
+    const work = (): Promise<unknown> => {
       const handled = (async () => notGenerator(await handler(job as never, running)))();
-      working = handled;
-      handled.then(ended, ended);
-      return handled;
+      working = handled.finally(() => {
+        working = undefined;
+      });
+      return working;
     };
     const call = middleware.reduceRight<() => Promise<unknown>>(
       (next, { handle }) => (handle ? () => handle(job, next) : next),
-      handle,
+      work,
     );
     let outcome: Outcome | undefined;
     let result: unknown;
