@@ -19,7 +19,7 @@ build: ## build the module, target/release/libdq.so
 	@scripts/install-deps.sh build
 	$(BUILD)
 
-# None is repeated: a test that fails and then passes is a defect. See docs/internals/testing.md, Flaky tests.
+# The last lines name each test that failed and then passed: a defect too. See docs/internals/testing.md, Flaky tests.
 test: deps ## run the tests of the core, of the module on a real server, of the client and of dqctl, but for those of test-rest
 	scripts/build-tests.sh
 	@echo "dq: the servers of the tests keep their files in $$(scripts/find-test-dir.sh)"
@@ -32,7 +32,7 @@ test-rest: deps ## run what test leaves out: upgrades, further partitions and mo
 
 # The servers of the tests load the module of scripts/build-tests.sh. Tests wait most of the time, so more of them run
 # at once than there are cores.
-RUN_TESTS = DQ_MODULE="$$(scripts/find-module.sh debug)" cargo test --locked --no-fail-fast
+RUN_TESTS = DQ_MODULE="$$(scripts/find-module.sh debug)" scripts/run-tests.sh
 TEST_THREADS = 6
 
 # Server tests that take long, by parts of their names: those that need a second build of the module, and all but one or

@@ -43,7 +43,7 @@ for server in "$@"; do
     version=$(sed -E 's/^([A-Za-z]+).* v=([0-9.]+).*/\1 \2/' <<<"$version")
     echo "--- $server: $version"
     # shellcheck disable=SC2086 # a list of filters
-    if DQ_SERVER=$path cargo test --locked --workspace --test server -- --test-threads 6 $filters; then
+    if DQ_SERVER=$path scripts/run-tests.sh --workspace --test server -- --test-threads 6 $filters; then
         note "passed      $server: $version"
     else
         note "FAILED      $server: $version"
