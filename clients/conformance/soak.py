@@ -31,6 +31,8 @@ GRACE_MS = 1000
 WORKERS, CONCURRENCY = 2, 8
 # Messages a second. The handlers of dqctl are processes.
 RATES = collections.defaultdict(lambda: 30.0, dqctl=3.0)
+# How long a handler may take from what it says of its end until the worker knows it: a process still has to exit.
+EXIT_MS = collections.defaultdict(int, dqctl=500)
 # How often something is killed or stopped on average, and how long it is away at most.
 CALM_SECONDS = 0.8
 AWAY_SECONDS = 1.0
@@ -154,29 +156,32 @@ class Site:
                 next_here = min(
                     (when for when, whose, _ in starts if whose is life and when > before), default=math.inf
                 )
-                hows = {
-                    end["how"]
+                ends = {
+                    end["how"]: when
                     for when, is_end, whose, end in story
                     if is_end and whose is life and before <= when < max(next_here, at)
                 }
-                reason = _reason(
-                    life, hows, at, [outage for outage in outages if outage[0] <= at and outage[1] >= before]
-                )
+                met = [outage for outage in outages if outage[0] <= at and outage[1] >= before]
+                reason = _reason(life, ends, at, met)
                 begun_again[reason] += 1
                 if reason is None:
-                    faults.append(f"{id} was begun again without a reason: {said} {hows} {again}")
+                    worker = f"its worker {life.ended or 'went on'} at {life.since}, and the server was away {met}"
+                    faults.append(f"{id} was begun again without a reason: {said} {ends} {again}; {worker}")
             for at, _, said in starts:
                 if at > self.gone.get(id, at):
                     faults.append(f"{id} was begun after it was acked, at {self.gone[id]}: {said}")
         return faults, begun_again
 
 
-def _reason(life, hows, at, outages):
-    """Returns why a message that a worker had begun was begun again at an instant, or ``None``."""
-    if "fail" in hows:
+def _reason(life, ends, at, outages):
+    """Returns why a message that a worker had begun was begun again at an instant, or ``None``. ``ends`` is how its
+    handler ended there, and when."""
+    if "fail" in ends:
         return "failed"
-    if life.ended and at >= life.since and (life.ended == "killed" or "ok" not in hows or outages):
-        return life.ended
+    if life.ended and at >= life.since:
+        is_done = "ok" in ends and ends["ok"] < life.since + GRACE_MS - EXIT_MS[life.client]
+        if life.ended == "killed" or not is_done or outages:
+            return life.ended
     return "server away" if any(end - begin >= LEASE_MS / 2 for begin, end in outages) else None
 
 

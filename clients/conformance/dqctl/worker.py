@@ -21,6 +21,8 @@ RUNNING = set()
 # Why those are lost whose commands are being ended, as far as the log has said it.
 REASONS = {}
 STOPPING = threading.Event()
+# What the program writes into the pipe when no command runs any more.
+LAST = "last\n"
 
 
 def say(event, **fields):
@@ -32,6 +34,8 @@ def say(event, **fields):
 def from_commands(pipe, has_limit):
     """Passes on what commands say."""
     for line in pipe:
+        if line == LAST:
+            return
         said = json.loads(line)
         event, id = said.pop("event"), said["id"]
         with LOCK:
@@ -124,11 +128,16 @@ def main():
 
         signal.signal(signal.SIGTERM, stop)
         signal.signal(signal.SIGINT, stop)
-        threading.Thread(target=from_commands, args=[reading, given.time_limit is not None], daemon=True).start()
+        commands = threading.Thread(target=from_commands, args=[reading, given.time_limit is not None], daemon=True)
+        commands.start()
         log = threading.Thread(target=from_log, args=[worker.stderr], daemon=True)
         log.start()
         code = worker.wait()
         log.join(1)
+        # A command may have said its end and exited just before the worker did.
+        with open(pipe, "w") as writing:
+            writing.write(LAST)
+        commands.join(1)
         with LOCK:
             say("stopped")
         os._exit(code)

@@ -122,9 +122,9 @@ fn a_restart_keeps_the_target_and_moves_what_died_meanwhile() {
         let mut c = server.client();
         c.create("q DEADFORWARD STREAM s TRIM 9 FORWARD NONE");
         c.push("q x ID m");
-        c.push("q y ID late TTL 500");
         bury(&mut c, "q", &["m"]);
         until_moved(&mut c, "q", 1);
+        c.push("q y ID late TTL 500");
         let digest = c.digest("q");
         if from_rdb {
             server.restart_from_rdb();
