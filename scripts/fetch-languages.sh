@@ -68,6 +68,9 @@ launch_ruby() {
     program=$(basename "$(find "$cache/$1/root/usr/bin" -regex '.*/ruby[0-9]+\.[0-9]+' | sort | tail -n 1)")
     version=${program#ruby}.0
     native=$(find "$cache/$1/root/usr/lib" -maxdepth 1 -name '*-linux-gnu*')
+    # Libraries of Debian name their data by absolute paths.
+    { grep -rlZ "['\"]/usr/share/ruby-" "$ruby/vendor_ruby" "$gems" --include='*.rb' || true; } |
+        xargs -0 -r sed -i "s#\(['\"]\)/usr/share/ruby-#\1$cache/$1/root/usr/share/ruby-#g"
     printf 'export RUBYLIB="%s:%s:%s:%s:%s${RUBYLIB:+:$RUBYLIB}"\n' \
         "$ruby/vendor_ruby" "$native/ruby/vendor_ruby/$version" \
         "$ruby/$version" "$ruby/$version/$(basename "$native")" "$native/ruby/$version"
