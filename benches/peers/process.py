@@ -147,6 +147,11 @@ class Server:
         with open(f"/proc/{self.process.pid}/task/{thread}/schedstat") as stat:
             return int(stat.read().split()[0])
 
+    def wake_ups(self):
+        """Returns how often the main thread has slept so far, until there was something to do."""
+        with open(f"/proc/{self.process.pid}/status") as status:
+            return next(int(line.split()[1]) for line in status if line.startswith("voluntary_ctxt_switches"))
+
     def memory_bytes(self):
         """Returns the resident memory, for servers that do not count their allocations."""
         with open(f"/proc/{self.process.pid}/statm") as stat:

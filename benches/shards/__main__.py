@@ -10,7 +10,8 @@ Pipelines: a topic has 64 partitions, the queues `{orders:0}` to `{orders:63}`, 
 message lives by a push, a pop and an ack, in pipelines of 50 commands for each partition; a round is 3,200 messages.
 
 Workers: the example `partitions` of the Rust client, with 12 partitions, one producer and 16 threads that wait and
-work. Each command is a round trip.
+work. Each command is a round trip. A server that finds several commands when it wakes up pays once for it, so it is
+counted how often the servers wake up for a message.
 
 In the last two rows each of four shards has a replica, whose CPU is part of the cost. In the last one, while the
 messages live, partitions are moved from the first shard to the second one, key by key as `redis-cli --cluster reshard`
@@ -98,6 +99,9 @@ class Cluster:
 
     def cpu_ns(self):
         return sum(node.total_cpu_ns() for node in self.nodes)
+
+    def wake_ups(self):
+        return sum(node.wake_ups() for node in self.nodes)
 
 
 class Client:
@@ -192,7 +196,7 @@ def cost(cluster, client, rounds):
 
 
 def cost_with_workers(cluster):
-    """The cost of a message that a worker of the Rust client waits for."""
+    """The cost of a message that a worker of the Rust client waits for, and how often servers wake up for it."""
     environment = {**os.environ, "DQ_URL": f"redis+cluster://127.0.0.1:{cluster.nodes[0].port}"}
     worker = subprocess.Popen([*EXAMPLE, "consume", "16"], cwd=ROOT, env=environment, stdout=subprocess.PIPE)
 
@@ -205,9 +209,9 @@ def cost_with_workers(cluster):
 
     try:
         work_on(100)
-        before = cluster.cpu_ns()
+        before, slept = cluster.cpu_ns(), cluster.wake_ups()
         work_on(WORKED_ON)
-        return (cluster.cpu_ns() - before) / WORKED_ON / 1000
+        return (cluster.cpu_ns() - before) / WORKED_ON / 1000, (cluster.wake_ups() - slept) / WORKED_ON
     finally:
         worker.terminate()
         worker.wait()
@@ -278,30 +282,35 @@ def main():
     pin_load()
     watched = steal.Steal()
     version = None
-    pipelines, workers, replicas, changes = {n: [] for n in SHARDS}, {n: [] for n in SHARDS}, [], []
+    pipelines, workers, wake_ups = ({n: [] for n in SHARDS} for _ in range(3))
+    replicas, changes = [], []
     for _ in range(lab.series):
         for shards in SHARDS:
             cluster = Cluster(lab, shards)
             version = cluster.nodes[0].version()
             pipelines[shards].append(cost(cluster, Client(cluster), lab.rounds))
-            workers[shards].append(cost_with_workers(cluster))
+            for figures, figure in zip((workers, wake_ups), cost_with_workers(cluster)):
+                figures[shards].append(figure)
             stop_all()
         cluster = Cluster(lab, 4, with_replicas=True)
         replicas.append(cost(cluster, Client(cluster), lab.rounds))
         stop_all()
         changes.append(with_changes(lab))
         stop_all()
-        print(f"{pipelines} {workers} {replicas} {changes} {steal.told(watched.share())}", file=sys.stderr, flush=True)
+        so_far = f"{pipelines} {workers} {wake_ups} {replicas} {changes}"
+        print(f"{so_far} {steal.told(watched.share())}", file=sys.stderr, flush=True)
     if watched.share() > steal.LIMIT:
         sys.exit(f"dq: no table: {steal.told(watched.share())}")
     print(f"{version}, {os.cpu_count()} cores, {time.strftime('%Y-%m-%d')}, {steal.told(watched.share())}\n")
-    print("| shards | in pipelines, µs a message | | with workers, µs a message | |")
-    print("| --- | ---: | ---: | ---: | ---: |")
+    print("| shards | in pipelines, µs a message | | with workers, µs a message | | wake-ups a message |")
+    print("| --- | ---: | ---: | ---: | ---: | ---: |")
     for shards in SHARDS:
-        print(f"| {shards} | {against(pipelines[shards], pipelines[1])} | {against(workers[shards], workers[1])} |")
-    print(f"| 4, each with a replica | {against(replicas, pipelines[1])} | | |")
+        slept = f"{statistics.median(wake_ups[shards]):.2f}"
+        with_workers = against(workers[shards], workers[1])
+        print(f"| {shards} | {against(pipelines[shards], pipelines[1])} | {with_workers} | {slept} |")
+    print(f"| 4, each with a replica | {against(replicas, pipelines[1])} | | | |")
     changed = against(changes, pipelines[1])
-    print(f"| the same, while {MOVED} partitions move and a replica takes over | {changed} | | |")
+    print(f"| the same, while {MOVED} partitions move and a replica takes over | {changed} | | | |")
 
 
 def against(figures, of_one):

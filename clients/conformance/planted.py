@@ -429,7 +429,7 @@ def main(arguments):
     if not 1 <= turn <= parts:
         options.error(f"--turn {asked.turn}: a part is a number from 1 to {parts}")
     faults = [(client, fault) for client in asked.clients for fault in FAULTS[client][turn - 1 :: parts]]
-    with ThreadPoolExecutor(3) as pool:
+    with ThreadPoolExecutor(6) as pool:
         # Whether a fault shows may depend on times: one that was missed on a busy machine is tried a second time.
         noticed = list(pool.map(lambda planted: is_noticed(*planted) or is_noticed(*planted), faults))
     return 0 if all(noticed) else 1

@@ -23,7 +23,7 @@ END
 test_conformance() {
     local go=$target/clients/go handlers client planted
     # Its tests wait most of the time, and nothing else runs beside them.
-    local jobs=$((2 * jobs))
+    local jobs=$((jobs + 5))
     [ -x "$python/bin/python" ] || return 0
     part "conformance"
     place_rust_programs
