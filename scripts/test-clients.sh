@@ -137,8 +137,10 @@ wait_for_all() {
 beside rust test_rust
 part "languages"
 scripts/fetch-languages.sh php-bookworm php-sid ruby-bookworm ruby-sid >/dev/null || true
-beside php test_php test_laravel
-beside ruby test_ruby test_rails
+beside php test_php
+beside laravel test_laravel
+beside ruby test_ruby
+beside rails test_rails
 beside python test_python test_frameworks test_python_package
 beside go_and_node test_go test_node
 wait_for_all
