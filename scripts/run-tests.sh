@@ -29,7 +29,7 @@ mapfile -t names < <(awk '
 ended=$(sed -n 's/^error: \([0-9]*\) targets\{0,1\} failed:$/\1/p' "$said")
 listed=$(grep -c '^test result: FAILED' "$said")
 if [ "${#names[@]}" = 0 ] || [ "${#names[@]}" -gt $most ] || [ "$ended" != "$listed" ]; then
-    printf 'dq: FAILED: %s\n' "${names[@]}"
+    [ "${#names[@]}" = 0 ] || printf 'dq: FAILED: %s\n' "${names[@]}"
     exit "$code"
 fi
 

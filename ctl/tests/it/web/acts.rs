@@ -2,9 +2,10 @@
 
 use super::Web;
 use crate::dqctl::{field, json as read, ok};
-use crate::support::Server;
+use crate::support::{eventually, Server};
+use crate::work::written;
 use serde_json::{json, Value as Json};
-use std::io::{BufRead, BufReader};
+use std::fs::File;
 use std::process::Stdio;
 
 /// A queue with three dead messages, two of one error, and two delayed ones.
@@ -172,21 +173,17 @@ fn what_is_no_act_is_refused() {
 #[test]
 fn each_change_is_logged_without_what_messages_hold() {
     let server = queue();
-    let mut web = Web::logging("127.0.0.1", &server, &["--allow-writes"], Stdio::piped());
+    let log = File::create(server.dir().join("web-log")).unwrap();
+    let web = Web::logging("127.0.0.1", &server, &["--allow-writes"], Stdio::from(log));
     web.act(json!({ "act": "redrive", "queue": "q", "where": ["error=timeout"] }));
     web.act(json!({ "act": "push", "queue": "q", "payload": "secret", "header": ["a=secret"], "id": "m" }));
     let body = json!({ "act": "cancel", "queue": "q", "ids": ["m"] }).to_string();
     web.request("POST", "/api/do", &["X-DQ: 1", "X-Forwarded-For: 10.0.0.5"], &body);
     assert_eq!(web.post("do", &json!({ "act": "reschedule", "queue": "q", "id": "later-1", "in": "x" })).status, 400);
-    let log = BufReader::new(web.child.0.stderr.take().unwrap());
-    // The log is written beside the answers: what is killed right after an answer may not have written its line.
-    let mut text = String::new();
-    for line in log.lines() {
-        text.push_str(&(line.unwrap() + "\n"));
-        if text.contains("failed: ") {
-            break;
-        }
-    }
+    // The log is written beside the answers.
+    let logged = || written(&server, "web-log");
+    eventually("the last change is logged", || logged().contains("failed: "));
+    let text = logged();
     for expected in
         ["dqctl redrive q --where error=timeout: 2 redriven", " for 10.0.0.5: dqctl cancel q m: ", "failed: "]
     {

@@ -17,7 +17,8 @@ use std::process::Stdio;
 
 /// A running `dqctl web`.
 struct Web {
-    child: Process,
+    /// It ends with this value.
+    _child: Process,
     port: u16,
 }
 
@@ -60,7 +61,7 @@ impl Web {
         let address = format!("{host}:{port}");
         let args = [&["web", "--listen", &address], options].concat();
         let child = command(server, &args).stderr(log).spawn().unwrap();
-        let web = Web { child: Process(child), port };
+        let web = Web { _child: Process(child), port };
         eventually("it answers", || TcpStream::connect(("127.0.0.1", port)).is_ok());
         web
     }
