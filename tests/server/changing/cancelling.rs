@@ -47,8 +47,8 @@ fn a_cancelled_delivery_never_returns_and_its_receipt_is_stale() {
     in_both_protocols(|c| {
         c.push("q x ID m");
         let receipt = c.pop_one("q LEASE 600000").receipt().to_owned();
-        // In one transaction, so that the lease cannot end in between on a slow machine.
-        let answers = c.multi(&["DQ.EXTEND q m LEASE 100", "DQ.CANCEL q m"]);
+        // In one transaction, and long, so that the lease cannot end in between on a slow machine.
+        let answers = c.multi(&["DQ.EXTEND q m LEASE 2000", "DQ.CANCEL q m"]);
         let deadline = answers[0].int();
         assert_eq!(answers[1].items()[0].text(), "inflight");
         assert_eq!(c.ack(format!("q {receipt} m")), 0);
@@ -67,8 +67,8 @@ fn a_cancelled_message_is_not_delivered_at_its_due_time() {
     let (mut c, mut waiting) = (server.client(), server.client());
     waiting.wait_for_message("q");
     c.until_blocked(1);
-    // In one transaction, so that it is not delivered in between on a slow machine.
-    let answers = c.multi(&["DQ.PUSH q x ID m DELAY 200", "DQ.GET q m", "DQ.CANCEL q m"]);
+    // In one transaction, and late, so that it is not delivered in between on a slow machine.
+    let answers = c.multi(&["DQ.PUSH q x ID m DELAY 2000", "DQ.GET q m", "DQ.CANCEL q m"]);
     let due = answers[1].fields().int("due");
     assert_eq!(answers[2].items()[0].text(), "delayed");
     c.until_after(due);

@@ -94,8 +94,8 @@ fn what_was_purged_in_flight_never_comes_back() {
     let mut c = server.client();
     c.push("q x ID m");
     c.pop_one("q LEASE 600000");
-    // In one transaction, so that the lease cannot end in between on a slow machine.
-    let answers = c.multi(&["DQ.EXTEND q m LEASE 100", "DQ.PURGE q inflight"]);
+    // In one transaction, and long, so that the lease cannot end in between on a slow machine.
+    let answers = c.multi(&["DQ.EXTEND q m LEASE 2000", "DQ.PURGE q inflight"]);
     let deadline = answers[0].int();
     assert_eq!(answers[1].int(), 1);
     c.until_after(deadline);

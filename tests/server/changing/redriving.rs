@@ -147,7 +147,7 @@ fn their_time_to_live_starts_anew() {
     let mut c = server.client();
     c.push("q x ID m TTL 40");
     c.until_state("q", "m", "dead");
-    let states = c.at_once(["DQ.REDRIVE q DELAY 100", "DQ.LEN q delayed"]);
+    let states = c.at_once(["DQ.REDRIVE q DELAY 2000", "DQ.LEN q delayed"]);
     assert_eq!(states, [1, 1].map(Reply::Int));
     c.until_state("q", "m", "dead");
     let message = c.get("q", "m");
