@@ -53,15 +53,28 @@ func (w *Worker) emit(e Event) {
 		hook := hook
 		w.announcer.announce(func() { hook(e) })
 	}
-	w.announcer.announce(func() { w.log(e) })
+	if e.isLogged() {
+		w.announcer.announce(func() { w.log(e) })
+	}
+}
+
+// isLogged returns whether an operator wants to read it. Failures are logged with what the server answers to them.
+func (e Event) isLogged() bool {
+	switch e.Kind {
+	case Done:
+		return e.Err != nil
+	case Lost, Interrupted, Resumed, Refused:
+		return true
+	case Ready, Started, Failed, Rejected, Retried:
+		return false
+	}
+	return false
 }
 
 func (w *Worker) log(e Event) {
 	switch e.Kind {
 	case Done:
-		if e.Err != nil {
-			w.errorLog.Printf("dq: %s: message %q: %v", e.Queue, e.ID, e.Err)
-		}
+		w.errorLog.Printf("dq: %s: message %q: %v", e.Queue, e.ID, e.Err)
 	case Lost:
 		w.errorLog.Printf("dq: %s: message %q: %s at attempt %d: %v", e.Queue, e.ID, e.Kind, e.Attempt, e.Err)
 	case Interrupted, Refused:

@@ -36,16 +36,21 @@ type panicError struct {
 
 func (e *panicError) Error() string { return fmt.Sprintf("panic: %v", e.value) }
 
-// outcomeOf returns the outcome of a handler that returned err.
-func outcomeOf(m *Message, err error) outcome {
+// successOf returns the outcome of a handler that returned no error.
+func successOf(m *Message) outcome {
+	switch {
+	case len(m.result) == 0:
+		return acked
+	case len(m.result) > resultBytes: // A caller sees by an empty result that it is not kept.
+		return outcome{Done, "DQ.COMPLETE", []any{"RESULT", ""}, ErrResultTooLarge}
+	}
+	return outcome{Done, "DQ.COMPLETE", []any{"RESULT", m.result}, nil}
+}
+
+// failureOf returns the outcome of a handler that returned an error.
+func failureOf(err error) outcome {
 	var retry *retryError
 	switch {
-	case err == nil && len(m.result) == 0:
-		return acked
-	case err == nil && len(m.result) > resultBytes: // A caller sees by an empty result that it is not kept.
-		return outcome{Done, "DQ.COMPLETE", []any{"RESULT", ""}, ErrResultTooLarge}
-	case err == nil:
-		return outcome{Done, "DQ.COMPLETE", []any{"RESULT", m.result}, nil}
 	case errors.Is(err, ErrReject):
 		return outcome{Rejected, "DQ.NACK", []any{"DEAD", "ERROR", cut(err.Error(), errorBytes)}, err}
 	case errors.As(err, &retry):

@@ -21,15 +21,17 @@ func (d *delivery) run() {
 		if value := recover(); value != nil {
 			err = &panicError{value, debug.Stack()}
 		}
-		guarded(func() { end(err) }, l.worker.tracerFailed)
-		l.ended(d, safeOutcomeOf(d.message, err))
+		if end != nil {
+			guarded(func() { end(err) }, l.worker.tracerFailed)
+		}
+		l.ended(d, outcomeOf(d.message, err))
 	}()
 	err = l.handler.Handle(ctx, d.message)
 }
 
-// traced begins the span of the delivery, if there is a tracer.
+// traced begins the span of the delivery, if there is a tracer; otherwise there is no function that ends it.
 func (d *delivery) traced() (ctx context.Context, end func(error)) {
-	ctx, end = d.ctx, func(error) {}
+	ctx = d.ctx
 	w := d.lane.worker
 	if w.tracer == nil {
 		return ctx, end
@@ -46,10 +48,13 @@ func (w *Worker) tracerFailed(value any) {
 	w.announcer.announce(func() { w.errorLog.Printf("dq: the tracer panicked: %v", value) })
 }
 
-// safeOutcomeOf is outcomeOf for an error whose own methods may panic.
-func safeOutcomeOf(m *Message, err error) outcome {
+// outcomeOf returns the outcome of a handler that returned err, whose own methods may panic.
+func outcomeOf(m *Message, err error) outcome {
+	if err == nil {
+		return successOf(m)
+	}
 	o := outcome{Failed, "DQ.NACK", []any{"ERROR", errUnreadable.Error()}, errUnreadable}
-	guarded(func() { o = outcomeOf(m, err) }, func(any) {})
+	guarded(func() { o = failureOf(err) }, func(any) {})
 	return o
 }
 
