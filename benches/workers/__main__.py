@@ -11,7 +11,7 @@ import argparse
 import json
 import os
 import pathlib
-import platform
+import re
 import shutil
 import socket
 import subprocess
@@ -66,6 +66,8 @@ def rust(url, few):
 
 
 def go(url, few):
+    if not shutil.which("go"):
+        raise RuntimeError("install Go 1.19 or newer")
     workspace = TARGET / "clients/go/go.work"  # `make test-clients` makes it if there is no proxy for modules.
     environment = {"GOWORK": str(workspace)} if workspace.exists() else {}
     run("go", "build", "-o", OURS / "go", HERE / "go/worker.go", cwd=ROOT / "clients/go", **environment)
@@ -139,6 +141,13 @@ def start(directory):
             time.sleep(0.05)
 
 
+def tools():
+    """Returns the versions of the languages that this machine has itself."""
+    commands = {"Python": (sys.executable, "--version"), "Node": ("node", "--version"), "Go": ("go", "version")}
+    return [f"{language} {re.search(r'[0-9.]+', run(*words)).group()}"
+            for language, words in commands.items() if shutil.which(words[0])]
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", action="append", default=[], help="the kinds whose names contain this word")
@@ -160,8 +169,7 @@ def main():
         finally:
             server.kill()
             server.wait()
-    tools = [platform.python_version(), run("node", "--version").strip(), run("go", "version").split()[2]]
-    print(f"\n{version.split(' sha')[0]}; Python {tools[0]}, Node {tools[1]}, {tools[2]}\n")
+    print(f"\n{', '.join([version.split(' sha')[0], *tools()])}\n")
     print("| worker | messages a second | late, half of them, ms | late, 99 of 100, ms |\n| --- | ---: | ---: | ---: |")
     for language, figures in rows:
         late = [f"{figures[name]:.2f}" if name in figures else "–" for name in ("p50", "p99")]
