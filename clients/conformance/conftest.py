@@ -16,6 +16,7 @@ NOT_OF = {
         "test_a_retry_waits_as_long_as_the_handler_says": "an exit code names no time",
         "test_a_retry_after_that_is_no_time_is_a_failure": "an exit code names no time",
         "test_a_checkpoint_waits_until_the_server_can_take_it": "a command stores no checkpoints",
+        "test_a_failure_takes_a_checkpoint_along_that_is_not_stored": "a command stores no checkpoints",
         "test_hooks_that_fail_or_block_harm_no_message": "it has no hooks",
         "test_a_worker_has_a_name": "its name is always host:pid:dqctl",
         "test_later_deliveries_have_the_name_too": "its name is always host:pid:dqctl",

@@ -132,6 +132,13 @@ FAULTS = [
         "test_5 checkpoint_waits",
     ),
     (
+        "a failure leaves behind the checkpoint that is not stored",
+        "Worker/Reporter.php",
+        "$words = [...$words, 'CHECKPOINT', $delivery->checkpoint];",
+        "",
+        "test_5 takes_a_checkpoint",
+    ),
+    (
         "hooks are called where leases are kept",
         "Worker/Announcer.php",
         "$this->waiting->enqueue($frame);",

@@ -140,6 +140,13 @@ FAULTS = [
         "test_5 checkpoint_waits",
     ),
     (
+        "a failure leaves behind the checkpoint that is not stored",
+        REPORTER,
+        '[*words, "CHECKPOINT", checkpoint]',
+        "words",
+        "test_5 takes_a_checkpoint",
+    ),
+    (
         "hooks are called where leases are kept",
         "lib/dq/worker.rb",
         "@announcer.announce { hook.call(event) }",

@@ -25,6 +25,13 @@ RULES = {
             "test_5 checkpoint_waits",
         ),
         (
+            "a failure leaves behind the checkpoint that is not stored",
+            "worker/reporter.py",
+            "outcome.words + _checkpoint_for(outcome, saves.get(delivery.ctx.receipt))",
+            "outcome.words",
+            "test_5 takes_a_checkpoint",
+        ),
+        (
             "hooks are called where leases are kept",
             "worker/log.py",
             "self._announcer.announce(functools.partial(self._hook, event))",
@@ -289,8 +296,15 @@ RULES = {
             "a checkpoint that cannot be kept now is dropped",
             "thread/reporter.js",
             "lane.saves = [...saves.slice(saves.indexOf(save)), ...lane.saves];",
-            "",
+            "saving.unsaved = undefined;",
             "test_5 checkpoint_waits",
+        ),
+        (
+            "a failure leaves behind the checkpoint that is not stored",
+            "thread/settle.js",
+            ", ...checkpointOf(report)]",
+            "]",
+            "test_5 takes_a_checkpoint",
         ),
         (
             "what a listener throws is thrown in the worker",

@@ -56,7 +56,13 @@ FAULTS = [
         "test_3",
     ),
     ("4 counts what it gives back", "queue/nack.rs", '.flag("NOCOUNT")', "", "test_4"),
-    ("4 does not end its pops", "worker/shut_down.rs", "ending.push(pool.end_pop(source));", "", "test_4"),
+    (
+        "4 does not end its pops",
+        "worker/shut_down.rs",
+        "popping(source).is_some_and(|server| !lost.contains(&server))",
+        "false && popping(source).is_some_and(|server| !lost.contains(&server))",
+        "test_4",
+    ),
     (
         "4 waits for connections that are dead",
         "worker/shut_down.rs",
@@ -183,13 +189,8 @@ FAULTS = [
         "None if !repeated || *repeated => {",
         "test_5 connection_breaks",
     ),
-    (
-        "clocks may differ by much",
-        "worker/lease.rs",
-        "time.saturating_sub(PRECISION + time / DRIFT)",
-        "time + time / 100 + 0 * (PRECISION + time / DRIFT)",
-        "test_2 longest_lease_is_over",
-    ),
+    # By how much clocks may differ, a test of worker/lease.rs pins. Here it cannot be seen: the worker asks again at
+    # half of what is left of the longest lease, so that its last extension is milliseconds old.
     (
         "hooks are called where leases are kept",
         "worker/reporter.rs",
@@ -220,5 +221,12 @@ FAULTS = [
         "first.keep_checkpoint(checkpoint);",
         "drop(checkpoint);",
         "test_5 checkpoint_waits",
+    ),
+    (
+        "a failure leaves behind the checkpoint that is not stored",
+        "worker/running_pool.rs",
+        "**nack = std::mem::take(&mut **nack).checkpoint(bytes);",
+        "drop((bytes, nack));",
+        "test_5 takes_a_checkpoint",
     ),
 ]

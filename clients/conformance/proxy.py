@@ -6,7 +6,7 @@ import threading
 import time
 
 # The beginning of a command. No argument of the tests has it.
-_COMMAND = re.compile(rb"(?:^|\r\n)\*\d+(?=\r\n\$)")
+_COMMAND = re.compile(rb"(?:(?<=\r\n)|^)\*\d+(?=\r\n\$)")
 
 
 class Proxy:
@@ -46,10 +46,10 @@ class Proxy:
         """The next connection that sends this word gets so many bytes of its reply, and is cut then."""
         self._lose_replies_to, self._kept_bytes = word, kept
 
-    def answer(self, word, error):
-        """The next command that has this word is not carried out, nor what is sent with it, but answered with an
-        error."""
-        self._answers[word] = error
+    def answer(self, word, error, alone=False):
+        """The next command that has this word is not carried out, nor, unless it is to be ``alone``, what is sent with
+        it, but answered with an error."""
+        self._answers[word] = error, alone
 
     def has_answers(self):
         """Returns whether there are errors that no command was answered with yet."""
@@ -114,11 +114,16 @@ class Proxy:
 
     def _passed_on(self, pair, data):
         """Looks at what a client sends. Returns what the server is to get."""
-        for word, error in list(self._answers.items()):
-            if word in data:
-                del self._answers[word]
+        for word in list(self._answers):
+            # Another connection may take it meanwhile.
+            if word in data and (answer := self._answers.pop(word, None)):
                 # The server says it, as a client may have sent this before it had the replies to earlier commands.
-                return len(_COMMAND.findall(data)) * _script_that_fails(error)
+                error, alone = answer
+                begins = [begin.start() for begin in _COMMAND.finditer(data)]
+                commands = [data[begin:end] for begin, end in zip(begins, [*begins[1:], len(data)])]
+                return b"".join(
+                    command if alone and word not in command else _script_that_fails(error) for command in commands
+                )
         for word, seconds in list(self._delays.items()):
             if word in data:
                 del self._delays[word]

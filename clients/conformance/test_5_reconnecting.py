@@ -156,12 +156,29 @@ def until(server, id, state):
 @pytest.mark.parametrize("trouble", ["busy", "readonly"])
 def test_a_checkpoint_waits_until_the_server_can_take_it(server, start, give, trouble):
     server.do("DQ.CREATE", "q", "BACKOFF", 1, 1)
-    worker = start("q=1", lease=30_000)
-    id = give("q", "save", ms=800, text="half", times=1)
+    # A checkpoint may be sent at once or with the next extension. Both come before the handler fails.
+    worker = start("q=1", lease=5000)
+    id = give("q", "save", ms=1400, text="half", times=1)
     worker.wait_for("start", id=id, attempt=1)
     with in_trouble(server, trouble):
-        end = time.monotonic() + 2
+        end = time.monotonic() + 3.3
         eventually("it is stored, or was refused for a while", lambda: time.monotonic() > end)
+    worker.wait_for("start", 5.0, id=id, attempt=2, checkpoint="half")
+
+
+def test_a_failure_takes_a_checkpoint_along_that_is_not_stored(server, proxy, start, give):
+    server.do("DQ.CREATE", "q", "BACKOFF", 1, 1)
+    worker = start("q=1", url=proxy.url, lease=30_000)
+    id = give("q", "save", ms=200, text="half", times=1)
+    worker.wait_for("start", id=id, attempt=1)
+    end = time.monotonic() + 1.2
+
+    def is_over():
+        proxy.answer(b"\r\nDQ.EXTEND", b"BUSY Redis is busy running a script.", alone=True)
+        return time.monotonic() > end
+
+    # The nack is accepted meanwhile.
+    eventually("the checkpoint was refused for a while", is_over)
     worker.wait_for("start", 5.0, id=id, attempt=2, checkpoint="half")
 
 

@@ -122,10 +122,10 @@ class WorkerTest < ServerTest
     faults = 1
     worker = work(concurrency: 1, lease: 0.5) { |message| raise DQ::Reject, "no" if message.payload == "x" }
     reporter, = worker.instance_variable_get(:@reporters)
-    reporter.define_singleton_method(:outcome_command) do |reports|
+    reporter.define_singleton_method(:outcome_command) do |*given|
       raise TypeError, "no word of a command" if (faults -= 1) >= 0
 
-      super(reports)
+      super(*given)
     end
     queue.push("x")
     queue.push("y")

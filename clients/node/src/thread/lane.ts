@@ -42,6 +42,8 @@ export interface Delivery {
   ended: boolean;
   /** Whether the lease has ended while the outcome was not answered. */
   late: boolean;
+  /** The last checkpoint, packed, as long as the server has neither kept nor refused it. */
+  unsaved: string | undefined;
 }
 
 /** An outcome that is to be reported. */
@@ -211,6 +213,7 @@ export class Lane {
       decided: false,
       ended: false,
       late: false,
+      unsaved: undefined,
     };
   }
 
@@ -379,6 +382,7 @@ export class Lane {
       const delivery = this.places.get(begun ?? save?.token ?? 0);
       if (!delivery || delivery.decided) return;
       if (save) {
+        delivery.unsaved = save.checkpoint;
         this.saves.push([delivery, save.checkpoint]);
         this.toReport.ring();
       } else {

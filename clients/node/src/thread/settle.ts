@@ -6,6 +6,8 @@ import { isTransient } from '../refusals.js';
 import { answered } from '../route.js';
 import { type Lane, MARGIN_MS, type Report } from './lane.js';
 
+// The longest checkpoint that the server keeps. It refuses a nack with a longer one.
+const CHECKPOINT_BYTES = 65_536;
 // What follows these in an outcome is bytes.
 const BINARY = new Set(['ERROR', 'RESULT']);
 
@@ -57,5 +59,12 @@ function receiptOf({ delivery }: Report): Buffer {
 function wordsOf(lane: Lane, report: Report): Word[] {
   const [command, ...words] = report.outcome;
   const rest = words.map((word, at) => (BINARY.has(words[at - 1] ?? '') ? unpacked(word) : word));
-  return [command, lane.key, receiptOf(report), ...rest];
+  return [command, lane.key, receiptOf(report), ...rest, ...checkpointOf(report)];
+}
+
+/** A nack takes the checkpoint along that is not stored yet: by another connection it may overtake it. */
+function checkpointOf({ delivery: { unsaved }, outcome: [command] }: Report): Word[] {
+  if (command !== 'DQ.NACK' || unsaved === undefined) return [];
+  const checkpoint = unpacked(unsaved);
+  return checkpoint.length > CHECKPOINT_BYTES ? [] : ['CHECKPOINT', checkpoint];
 }

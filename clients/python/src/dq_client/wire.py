@@ -22,6 +22,8 @@ Word = Union[str, bytes, int]
 
 RESULT_BYTES = 65536
 """The longest result that the server keeps with a message."""
+CHECKPOINT_BYTES = 65536
+"""The longest checkpoint that the server keeps. It refuses a nack with a longer one."""
 
 
 class MessageOptions(TypedDict, total=False):

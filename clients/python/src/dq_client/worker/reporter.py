@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Dict, List, Optional, Tuple
 
 from ..errors import is_disconnect, is_transient
 from ..source import Backoff, Link
-from ..wire import Word
+from ..wire import CHECKPOINT_BYTES, Word
 from .fetcher import MARGIN_SECONDS
 from .lane import Delivery, Lane
 from .outcome import ACK, Outcome
@@ -91,7 +91,8 @@ class Reporter:
         if acks:
             commands.append(["DQ.ACK", key, *(delivery.ctx.receipt for delivery, _ in acks)])
         for delivery, outcome in others:
-            commands.append([outcome.command, key, delivery.ctx.receipt, *outcome.words])
+            words = outcome.words + _checkpoint_for(outcome, saves.get(delivery.ctx.receipt))
+            commands.append([outcome.command, key, delivery.ctx.receipt, *words])
         if kept or saves:
             lane.server_time.refresh(link)
         sent = time.monotonic()
@@ -155,3 +156,10 @@ class Reporter:
                 lane.reports, lane.saves = [], {}
             else:
                 lane.report.wait(self._backoff.next())
+
+
+def _checkpoint_for(outcome: Outcome, checkpoint: Optional[bytes]) -> List[Word]:
+    """A nack takes the checkpoint along that is not stored yet: the server may refuse that and accept the nack."""
+    if outcome.command != "DQ.NACK" or checkpoint is None or len(checkpoint) > CHECKPOINT_BYTES:
+        return []
+    return ["CHECKPOINT", checkpoint]

@@ -6,6 +6,8 @@ module DQ
     class Reporter
       # Errors that a worker expects to pass: a password may be about to change.
       PASSING = /\A(?:NOAUTH|WRONGPASS)\b/
+      # The longest checkpoint that the server keeps. It refuses a nack with a longer one.
+      CHECKPOINT_BYTES = 65_536
 
       # What is sent in one go.
       Batch = Struct.new(:reports, :saves, :kept) do
@@ -79,7 +81,7 @@ module DQ
         @lane.leases.server_time.refresh(link) unless batch.kept.empty? && batch.saves.empty?
         groups = grouped(batch.reports)
         sent = DQ.now
-        replies = link.call_all([*lease_commands(batch), *groups.map { |reports| outcome_command(reports) }])
+        replies = link.call_all([*lease_commands(batch), *outcome_commands(groups, batch.saves)])
         is_extended = batch.kept.empty? || extended(batch.kept, replies.shift, sent)
         unsaved = saved(batch.saves, replies.shift(batch.saves.size), sent)
         unheard = groups.zip(replies).flat_map { |reports, reply| heard?(reports, reply) ? [] : reports }
@@ -100,9 +102,16 @@ module DQ
         kept.empty? ? saves : [["DQ.MEXTEND", key, kept.size, *kept, *lease], *saves]
       end
 
-      def outcome_command(reports)
-        outcome = reports.first.last
-        [outcome.command, @lane.name, *reports.map { |delivery, _| delivery.receipt }, *outcome.words]
+      def outcome_commands(groups, saves) = groups.map { |reports| outcome_command(reports, saves) }
+
+      # A nack takes the checkpoint along that is not stored yet: the server may refuse that and accept the nack.
+      def outcome_command(reports, saves)
+        delivery, outcome = reports.first
+        words = [outcome.command, @lane.name, *reports.map { |reported, _| reported.receipt }, *outcome.words]
+        checkpoint = saves[delivery.receipt]
+        return words unless outcome.command == "DQ.NACK" && checkpoint && checkpoint.bytesize <= CHECKPOINT_BYTES
+
+        [*words, "CHECKPOINT", checkpoint]
       end
 
       # Notes the new ends of leases, and what is lost.
