@@ -224,7 +224,7 @@ FAULTS = [
     ),
     (
         "a failure leaves behind the checkpoint that is not stored",
-        "worker/running_pool.rs",
+        "worker/outcome.rs",
         "**nack = std::mem::take(&mut **nack).checkpoint(bytes);",
         "drop((bytes, nack));",
         "test_5 takes_a_checkpoint",

@@ -157,8 +157,8 @@ def until(server, id, state):
 def test_a_checkpoint_waits_until_the_server_can_take_it(server, start, give, trouble):
     server.do("DQ.CREATE", "q", "BACKOFF", 1, 1)
     # A checkpoint may be sent at once or with the next extension. Both come before the handler fails.
-    worker = start("q=1", lease=5000)
-    id = give("q", "save", ms=1400, text="half", times=1)
+    worker = start("q=1", lease=6000)
+    id = give("q", "save", ms=1600, text="half", times=1)
     worker.wait_for("start", id=id, attempt=1)
     with in_trouble(server, trouble):
         end = time.monotonic() + 3.3

@@ -42,8 +42,14 @@ export interface Delivery {
   ended: boolean;
   /** Whether the lease has ended while the outcome was not answered. */
   late: boolean;
-  /** The last checkpoint, packed, as long as the server has neither kept nor refused it. */
-  unsaved: string | undefined;
+  /** The last checkpoint, as long as the server has neither kept nor refused it. */
+  unsaved: Save | undefined;
+}
+
+/** A checkpoint that is to be stored, packed. */
+export interface Save {
+  delivery: Delivery;
+  checkpoint: string;
 }
 
 /** An outcome that is to be reported. */
@@ -64,7 +70,7 @@ export class Lane {
   readonly places = new Map<number, Delivery>();
   readonly held = new Map<string, Delivery>();
   reports: Report[] = [];
-  saves: [Delivery, string][] = [];
+  saves: Save[] = [];
   /** Whether reports go with the next pop. */
   collecting = false;
   /** Whether all leases are to be extended now. */
@@ -382,8 +388,8 @@ export class Lane {
       const delivery = this.places.get(begun ?? save?.token ?? 0);
       if (!delivery || delivery.decided) return;
       if (save) {
-        delivery.unsaved = save.checkpoint;
-        this.saves.push([delivery, save.checkpoint]);
+        delivery.unsaved = { delivery, checkpoint: save.checkpoint };
+        this.saves.push(delivery.unsaved);
         this.toReport.ring();
       } else {
         delivery.limit = performance.now() + (this.config.timeLimit ?? 0);

@@ -96,23 +96,27 @@ export class Reporter {
     const { saves } = lane;
     lane.saves = [];
     for (const save of saves) {
-      const [saving, checkpoint] = save;
+      const { delivery: saving, checkpoint } = save;
       const { delivered } = saving;
       const words = [...lane.leaseWords, 'CHECKPOINT', unpacked(checkpoint)];
       const sent = performance.now();
       try {
         const extend = ['DQ.EXTEND', lane.key, unpacked(delivered.receipt), ...words];
         const deadline = await answered(link, link.send(extend), MARGIN_MS);
-        if (saving.unsaved === checkpoint) saving.unsaved = undefined;
+        if (saving.unsaved === save) saving.unsaved = undefined;
         const delivery = lane.held.get(delivered.receipt);
         if (delivery) lane.extended(delivery, deadline, sent);
       } catch (error) {
         if (!isTransient(error)) {
-          if (saving.unsaved === checkpoint) saving.unsaved = undefined;
+          if (saving.unsaved === save) saving.unsaved = undefined;
           lane.complain(error, 'a checkpoint was refused: ', delivered);
           continue;
         }
-        lane.saves = [...saves.slice(saves.indexOf(save)), ...lane.saves];
+        // A failure that was accepted has taken the others along.
+        const open = saves
+          .slice(saves.indexOf(save))
+          .filter(({ delivery }) => lane.places.has(delivery.delivered.token));
+        lane.saves = [...open, ...lane.saves];
         throw error;
       }
     }

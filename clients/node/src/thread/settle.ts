@@ -65,6 +65,6 @@ function wordsOf(lane: Lane, report: Report): Word[] {
 /** A nack takes the checkpoint along that is not stored yet: by another connection it may overtake it. */
 function checkpointOf({ delivery: { unsaved }, outcome: [command] }: Report): Word[] {
   if (command !== 'DQ.NACK' || unsaved === undefined) return [];
-  const checkpoint = unpacked(unsaved);
+  const checkpoint = unpacked(unsaved.checkpoint);
   return checkpoint.length > CHECKPOINT_BYTES ? [] : ['CHECKPOINT', checkpoint];
 }

@@ -33,6 +33,17 @@ pub(super) enum Report {
 }
 
 impl Outcome {
+    /// Just before it is sent: a nack takes the checkpoint along that is not stored. An extension that was on its way
+    /// with it when the handler ended has been answered by now, and has kept it if the server had refused it.
+    pub fn with_checkpoint(mut self) -> Outcome {
+        if let Report::Nack(Failure { nack, .. }) = &mut self.report {
+            if let Some(bytes) = self.lease.take_checkpoint() {
+                **nack = std::mem::take(&mut **nack).checkpoint(bytes);
+            }
+        }
+        self
+    }
+
     /// To be sent again; its permit has been released.
     pub fn again(self, repeated: bool) -> Outcome {
         Outcome { repeated: self.repeated || repeated, has_permit: false, ..self }

@@ -139,16 +139,10 @@ impl RunningPool {
         }
     }
 
-    /// Passes on what is to be reported of a delivery, whose lease is not extended any more. A nack takes the
-    /// checkpoint along that was not sent yet.
-    pub fn end(&self, source: &Source, lease: Arc<Lease>, mut report: Report, has_permit: bool) {
+    /// Passes on what is to be reported of a delivery, whose lease is not extended any more.
+    pub fn end(&self, source: &Source, lease: Arc<Lease>, report: Report, has_permit: bool) {
         lock(&source.leases).remove(&lease.number);
         lock(&source.unreported).insert(lease.number, Arc::clone(&lease));
-        if let Report::Nack(Failure { nack, .. }) = &mut report {
-            if let Some(bytes) = lease.take_checkpoint() {
-                **nack = std::mem::take(&mut **nack).checkpoint(bytes);
-            }
-        }
         source.settle(Outcome { lease, report, repeated: false, has_permit });
     }
 

@@ -292,6 +292,7 @@ impl Settler<'_> {
 
     /// Reports an outcome, or several acks. Returns whether the server has answered.
     async fn report(&self, outcomes: Vec<Outcome>) -> bool {
+        let outcomes: Vec<Outcome> = outcomes.into_iter().map(Outcome::with_checkpoint).collect();
         let Some(Outcome { lease, report, .. }) = outcomes.first() else { return true };
         let (key, receipt) = (&self.source.name, lease.receipt.as_ref());
         let command = match report {

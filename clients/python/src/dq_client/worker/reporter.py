@@ -160,6 +160,7 @@ class Reporter:
 
 def _checkpoint_for(outcome: Outcome, checkpoint: Optional[bytes]) -> List[Word]:
     """A nack takes the checkpoint along that is not stored yet: the server may refuse that and accept the nack."""
-    if outcome.command != "DQ.NACK" or checkpoint is None or len(checkpoint) > CHECKPOINT_BYTES:
+    is_nack = outcome.command == "DQ.NACK" and "CHECKPOINT" not in outcome.words
+    if not is_nack or checkpoint is None or len(checkpoint) > CHECKPOINT_BYTES:
         return []
     return ["CHECKPOINT", checkpoint]
