@@ -176,7 +176,8 @@ impl Settler<'_> {
             match outcome.report {
                 Report::Ack if outcome.repeated => repeated.push(outcome),
                 Report::Ack => first.push(outcome),
-                Report::Complete(_) | Report::Nack(_) => reports.push(self.report(vec![outcome]).boxed()),
+                Report::Complete(_) => reports.push(self.report(vec![outcome]).boxed()),
+                Report::Nack(_) => reports.push(self.report(vec![outcome.with_checkpoint()]).boxed()),
             }
         }
         for mut alike in acks {
@@ -292,7 +293,6 @@ impl Settler<'_> {
 
     /// Reports an outcome, or several acks. Returns whether the server has answered.
     async fn report(&self, outcomes: Vec<Outcome>) -> bool {
-        let outcomes: Vec<Outcome> = outcomes.into_iter().map(Outcome::with_checkpoint).collect();
         let Some(Outcome { lease, report, .. }) = outcomes.first() else { return true };
         let (key, receipt) = (&self.source.name, lease.receipt.as_ref());
         let command = match report {
